@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from mitmproxy import connection, http
 
 from .run.registry import Rejected, RunRegistry
-from .wire.http import make_answer
+from .wire.convert_http_messages import make_answer
 
 _STRIPPED = ("proxy-authorization", "proxy-connection")
 """Meant for the proxy: mitmproxy would send them on with plain requests."""

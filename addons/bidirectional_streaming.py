@@ -9,20 +9,20 @@ says something else later ends there, as a divergence, and so does one that is g
 have come. One that its client gives up before any answer is the recorded one that was given up so. One that the tape cannot have,
 whatever comes, is decided once its client is quiet: it waits for an answer, and may wait without an end.
 
-    bidirectional_streaming.py      the hooks
-    early_answers/find_begun.py     which recorded request one has been so far
-    answer/find_extent.py           how much of it there is, by where the recorded one ended or was given up
-    early_answers/serve_early.py    its answer begins
-    answer/compare_rest.py          what comes after that
+    bidirectional_streaming.py              the hooks
+    early_answers/match_partial_request.py  which recorded request one has been so far
+    answer/request_extent.py                how much of it there is, by where the recorded one ended or was given up
+    early_answers/serve_early.py            its answer begins
+    answer/compare_rest_of_request.py       what comes after that
 """
 
 from mitmproxy import http
 
 from ..tape.exchange import Request, RequestClass
 from ..tape.policy.revise import Cause, Refused, revise
-from .answer.compare_rest import compare, diverge_given_up
-from .answer.cut_request import note_cut_request
-from .early_answers.find_begun import (
+from .answer.compare_rest_of_request import compare, diverge_given_up
+from .answer.incomplete_requests import note_cut_request
+from .early_answers.match_partial_request import (
     find_begun,
     find_given_up,
     find_nearest,
@@ -30,7 +30,7 @@ from .early_answers.find_begun import (
 )
 from .early_answers.serve_early import begin_early, end_given_up
 from .run.pending_exchange import PendingExchange, find_pending, note_verdict
-from .wire.http import read_request
+from .wire.convert_http_messages import read_request
 
 _GIVEN_UP = "its client gave up before it had ended; the tape has no such request"
 

@@ -3,13 +3,13 @@
 from .alpn import Protocol
 from .answer.refuse import Refuse
 from .assign_run import Identify, Leave
-from .attempts.own_ports import PassOwnPorts
-from .attempts.watch import Attempts
+from .attempts.log_failed_attempts import Attempts
+from .attempts.pass_own_loopback_ports import PassOwnPorts
 from .bidirectional_streaming import Bidirectional
 from .branching.hold_at_break import HoldAtBreak
-from .branching.send_to_sandbox import SendToSandbox
+from .branching.route_to_sandbox_host import SendToSandbox
 from .contract import Contract, ReportContractViolation
-from .control import Control
+from .control_host import Control
 from .decide import Decide
 from .failed_tunnels import Tunnels
 from .faults.inject import Fault
@@ -20,7 +20,7 @@ from .record import Record
 from .run.registry import RunRegistry
 from .sink_backpressure import ReportEffect
 from .websocket import Websocket
-from .wire.stdio import StdioServers
+from .wire.stdio_servers import StdioServers
 
 
 def chain(registry: RunRegistry, attempts: Attempts, stdio_servers: StdioServers) -> list[object]:

@@ -14,7 +14,7 @@ from mitmproxy import connection
 from .run.pending_exchange import PendingExchange
 from .run.registry import RunRegistry
 from .run.run_state import OpenRun
-from .wire.client_disconnect import heard, is_shut
+from .wire.client_socket_state import heard, is_shut
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,8 @@ from ..tape.policy.decide import CONTRACTS, Action
 from ..tape.policy.refusal import CONTRACT_BROKEN, refusal_body, refusal_headers, refusal_status
 from .run.pending_exchange import PendingExchange, find_pending
 from .run.request_contracts import MAX_REASON, ContractState, ContractViolation, report
-from .wire.http import make_refusing_answer, read_request
-from .wire.laid_answer import LaidAnswer
+from .wire.convert_http_messages import make_refusing_answer, read_request
+from .wire.prepared_answer import LaidAnswer
 
 if TYPE_CHECKING:
     from ..tape.contracts.check import Checked

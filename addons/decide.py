@@ -3,11 +3,11 @@
 Deny first, then fill in: in playback a refusal is preset before anything is looked up, so that whatever
 goes wrong afterwards, the client gets that and nothing leaves.
 
-    decide.py                   the hooks
-    deciding/arrival.py         a request's head: the pending exchange begins
-    deciding/request_facts.py   what the policy may look at
-    deciding/leaving.py         what is about to leave
-    deciding/lookup.py          what the tape has; deciding/recorded.py says whether that can be served
+    decide.py                          the hooks
+    deciding/begin_exchange.py         a request's head: the pending exchange begins
+    deciding/request_facts.py          what the policy may look at
+    deciding/decide_before_sending.py  what is about to leave
+    deciding/tape_lookup.py            what the tape has; deciding/check_recorded_exchange.py says whether that can be served
 """
 
 from collections.abc import Awaitable
@@ -18,11 +18,11 @@ from mitmproxy import http
 from ..config import Mode
 from ..tape.policy.decide import Action
 from .answer.refuse import preset_refusal, refusal
-from .attempts.own_ports import passes
-from .deciding.arrival import NO_RULES, begin, prepare
-from .deciding.leaving import let_out_compared
-from .deciding.lookup import TapeLookup
+from .attempts.pass_own_loopback_ports import passes
+from .deciding.begin_exchange import NO_RULES, begin, prepare
+from .deciding.decide_before_sending import let_out_compared
 from .deciding.request_facts import drop_trailer_claims
+from .deciding.tape_lookup import TapeLookup
 from .run.pending_exchange import PendingExchange, find_pending
 from .run.registry import RunRegistry
 from .run.request_constraints import decide_on

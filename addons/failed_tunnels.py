@@ -8,7 +8,7 @@ fails again at its place:
 * not before all that had been asked of this origin by then has been asked again.
 
 An agent may keep a connection for longer while it is played, and so never ask for the tunnel that failed.
-Then the request that came through the next tunnel fails in its place: `deciding/missed_tunnels.py`.
+Then the request that came through the next tunnel fails in its place: `deciding/due_failed_tunnels.py`.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from ..tape.exchange import (
 )
 from ..tape.policy.decide import CONTROL_HOST
 from ..tape.records.events import EventKind
-from .deciding.missed_tunnels import class_of, find_due, take_missed
+from .deciding.due_failed_tunnels import class_of, find_due, take_missed
 from .recording.save_tunnel import Attempt, OpenTunnel, save_tunnel
 from .run.playback_state import PlaybackState
 from .run.registry import RunRegistry

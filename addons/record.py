@@ -3,12 +3,12 @@
 Only an effect's intent is waited for; every outcome is. Everything that costs time, redaction of the
 answer, canonical form, packing, happens on the store's writer thread; a large answer is redacted by another one before that.
 
-    record.py                        the hooks
-    recording/intent.py              what is logged before a request is sent on
-    recording/exchange_snapshot.py   what is kept of an exchange, frozen when it is handed over, and the record made of it
-    recording/begin_answer.py        an answer begins
-    recording/save.py                what has passed, and the outcome
-    recording/break_off.py           what there is of an exchange that is broken off
+    record.py                               the hooks
+    recording/intent.py                     what is logged before a request is sent on
+    recording/exchange_snapshot.py          what is kept of an exchange, frozen when it is handed over, and the record made of it
+    recording/begin_answer.py               an answer begins
+    recording/save.py                       what has passed, and the outcome
+    recording/save_interrupted_exchange.py  what there is of an exchange that is broken off
 """
 
 from collections.abc import Awaitable
@@ -19,10 +19,11 @@ from ..config import Mode
 from ..store import StoreUnwritable
 from ..tape.exchange import RequestClass
 from ..tape.policy.decide import Action
-from .answer.delivery import note_left
+from .answer.partial_delivery import note_left
 from .recording import intent
 from .recording.begin_answer import begin_answer, wants_identity
-from .recording.break_off import (
+from .recording.save import begin_websocket, release, save, save_left
+from .recording.save_interrupted_exchange import (
     break_off,
     give_up,
     give_up_overdue,
@@ -30,7 +31,6 @@ from .recording.break_off import (
     save_failed,
     wait_for_late_answers,
 )
-from .recording.save import begin_websocket, release, save, save_left
 from .run.pending_exchange import (
     PendingExchange,
     find_pending,

@@ -12,7 +12,7 @@ from report import Bar, Section
 
 from playhead.store import StoreKey
 from playhead.store.encryption.choose import choose_cipher
-from playhead.store.keys import pair_key
+from playhead.store.lmdb_keys import pair_key
 
 BAR_US = 40.0
 _KEY = pair_key(1, 1)

@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from playhead.config import Config, override
-from playhead.proxy.folder.area import Area
+from playhead.proxy.folder.command_folders import Area
 from playhead.proxy.folder.copying import copy_folder
-from playhead.proxy.folder.look import look
-from playhead.proxy.folder.overlay import (
+from playhead.proxy.folder.list_folder import look
+from playhead.proxy.folder.overlay_support import (
     command_words,
     find_places,
     make_room,
@@ -33,7 +33,7 @@ from playhead.proxy.folder.overlay import (
 )
 from playhead.proxy.folder.recording import FolderRecording
 from playhead.proxy.folder.savepoints import Savepoints
-from playhead.proxy.looking_back.files import restore_folder
+from playhead.proxy.looking_back.working_folder_files import restore_folder
 from playhead.store import Store
 from playhead.tests.support.folders import snapshot
 

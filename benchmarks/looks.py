@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from playhead.proxy.determinism.journal import write_journals
+from playhead.proxy.determinism.clock_journal import write_journals
 from playhead.proxy.determinism.preload_bundle import PreloadBundle
 
 BAR_US = 10.0

@@ -8,6 +8,7 @@ from .archive_url import ArchivePlace
 from .errors import ConfigError, Fault
 from .load import load, loads, override
 from .match_pattern import Match, parse_match
+from .parse_values import parse_listen, parse_run_name
 from .schema import (
     Answer,
     Classes,
@@ -44,7 +45,6 @@ from .schema import (
     UpstreamEncoding,
     UpstreamProxy,
 )
-from .values import parse_listen, parse_run_name
 from .watch import Watcher
 
 __all__ = [

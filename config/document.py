@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 import yaml
 
 from .errors import ConfigError, Fault
-from .values import parse_place, show, suggest
+from .parse_values import parse_place, show, suggest
 
 MAX_BYTES = 1 << 20
 """Of a configuration's text."""

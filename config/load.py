@@ -1,6 +1,6 @@
 """Reading a configuration: a YAML file, and flags of a command laid over it.
 
-Every fault is reported at once, in file order, with its place. What a text means is `config/values.py`,
+Every fault is reported at once, in file order, with its place. What a text means is `config/parse_values.py`,
 where a value stands is `config/document.py`, and the keys are declared in `config/schema.py` and `config/sections/`;
 here are the flags, and the rules between sections.
 
@@ -16,7 +16,8 @@ from pathlib import Path
 from .contradictions import Said, find_contradictions, find_hidden
 from .document import MAX_BYTES, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
-from .keys import keys_of, read_section
+from .key_declarations import keys_of, read_section
+from .parse_values import is_loopback, parse_version, show
 from .schema import (
     CONFIG_VERSION,
     KEY_VARIABLE,
@@ -28,11 +29,6 @@ from .schema import (
     Playback,
     ReadRule,
     Secrets,
-)
-from .values import (
-    is_loopback,
-    parse_version,
-    show,
 )
 
 FLAGS = {

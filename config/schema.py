@@ -1,6 +1,6 @@
 """The configuration as frozen values: the top-level keys here, those of a section in `config/sections/`.
 
-Each key is declared once, by `keys.py`, with its default and the sentence that the documentation gives it. Units stand in
+Each key is declared once, by `key_declarations.py`, with its default and the sentence that the documentation gives it. Units stand in
 names of fields (`grace_s`).
 """
 
@@ -8,13 +8,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from .keys import custom, declare, entries, key, optional, optional_path, path, ref, section, texts
-from .profiles.profile_file import ProfileFile
+from .key_declarations import (
+    custom,
+    declare,
+    entries,
+    key,
+    optional,
+    optional_path,
+    path,
+    ref,
+    section,
+    texts,
+)
+from .parse_values import Integer, choice, member, parse_listen, parse_mode, parse_version
+from .profiles.client_profile_file import ProfileFile
 from .sections.contracts import ContractRule, OnViolation, parse_model_violation
-from .sections.control import Control, Sandbox, Tls
+from .sections.control_and_sandbox import Control, Sandbox, Tls
 from .sections.effects import Answer, EffectRule, Gate, ReadRule
 from .sections.faults import MOST, FaultRule, Inject
-from .sections.files import Files
 from .sections.ignore import IgnoreRule, parse_profile, read_profiles
 from .sections.limits import Limits, Sink
 from .sections.live import Classes, ClassLive, LiveRule
@@ -30,8 +41,8 @@ from .sections.secrets import (
     read_redact_rules,
 )
 from .sections.upstreams import ClientCertificate, ProxyAddress, UpstreamProxy
+from .sections.working_folder import Files
 from .value_types import CONFIG_VERSION, Listen, Mode, ModelDrift
-from .values import Integer, choice, member, parse_listen, parse_mode, parse_version
 
 __all__ = [
     "CONFIG_VERSION",

@@ -1,4 +1,4 @@
-"""Types of single values of the configuration, which `values.py` parses."""
+"""Types of single values of the configuration, which `parse_values.py` parses."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,15 +1,15 @@
 """The command line: find the command, and report errors."""
 
 from .early_interrupt import end_on_interrupt, raise_on_interrupt
-from .search_path import leave_python_path
+from .import_search_path import leave_python_path
 
 leave_python_path()  # before anything else is imported
 end_on_interrupt()
 
-from . import lazy_dataclasses, lazy_patterns
+from . import lazy_dataclasses, lazy_regexes
 
 lazy_dataclasses.compile_lazily()
-lazy_patterns.compile_lazily()
+lazy_regexes.compile_lazily()
 
 # ruff: noqa: E402
 # isort: split
@@ -26,7 +26,7 @@ from ..config import ConfigError
 from ..tape.exit_codes import ExitCode
 from .command_line.grouped_help import GroupedCommands
 from .commands import COMMANDS, GROUPS
-from .commands.common import complain
+from .commands.shared_options_and_output import complain
 from .garbage import wait_for_imports
 from .standard_streams import LOG_FORMAT, empty_stderr, fill_standard_files
 

@@ -12,9 +12,9 @@ import lmdb
 from .archive.batch_index import ArchivedRuns
 from .encryption.key import StoreKey
 from .lmdb.database import Database, unreadable
-from .lmdb.liveness import remove_dead_files
 from .lmdb.lock import StoreLock
 from .lmdb.open import open_database
+from .lmdb.process_liveness import remove_dead_files
 from .lmdb.writer import Writer
 from .maintenance.ingest import Ingest, drop_unpublished
 from .maintenance.recovery import recover
@@ -26,7 +26,7 @@ from .tables.events import EventLog
 from .tables.exchanges import Exchanges
 from .tables.fingerprints import Indexes
 from .tables.folders import Folders
-from .tables.originals import Originals
+from .tables.redacted_originals import Originals
 from .tables.requests_to_owner import OwnerRequests
 from .tables.runs import RunList
 from .tables.websocket_messages import Messages

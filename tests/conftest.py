@@ -18,7 +18,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
-from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
+from playhead.proxy.trust.client_root_certificates import ADDED_BY, NAMED_BY
 from playhead.tape.diff.divergence_types import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.collecting import COLLECTED, circumstances, look
@@ -41,7 +41,7 @@ os.environ["MALLOC_TRIM_THRESHOLD_"] = f"{128 << 20}"
 os.environ["MALLOC_MMAP_THRESHOLD_"] = f"{32 << 20}"
 
 # A hundred and fifty roots cost every client 25 ms each time it reads them, and every store more. One stands for
-# them, unless everything is counted; its key is gone. What is done with the system's own: proxy/test_roots.py.
+# them, unless everything is counted; its key is gone. What is done with the system's own: proxy/trust/test_client_root_certificates.py.
 if not os.environ.get("PLAYHEAD_FULL"):
     for name in (*NAMED_BY, *ADDED_BY):
         os.environ.pop(name, None)

@@ -16,7 +16,7 @@ import lmdb
 import pytest
 
 from playhead.store import Archived, RunInfo, Store, StoreKey, paths
-from playhead.store import keys as store_keys
+from playhead.store import lmdb_keys as store_keys
 from playhead.store.encryption import encrypted_files
 from playhead.store.maintenance import rekey
 from playhead.tape.exchange import (
@@ -43,11 +43,11 @@ from playhead.tape.exchange import (
     VerdictKind,
     WebSocketSummary,
 )
-from playhead.tape.records import event_shape
+from playhead.tape.records import check_event_fields
 from playhead.tape.records import tape_file as records
 from playhead.tape.records.codec import encode_exchange, unpack
 from playhead.tape.records.events import Event, EventKind, encode_event
-from playhead.tape.records.originals import pack_originals
+from playhead.tape.records.redacted_originals import pack_originals
 from playhead.tests.support.exchanges import (
     make_exchange,
     make_record,
@@ -189,9 +189,9 @@ def test_kinds_and_fields_of_events_keep_their_names() -> None:
     value, _ = encode_event(Event(EventKind.NOTED, 1, {}), b"\0" * 16)
     check("event_envelope", sorted(unpack(value[16:])))
     check("event_kinds", sorted(kind.value for kind in EventKind))
-    needed = {kind.value: sorted(fields) for kind, fields in event_shape.NEEDED.items()}
+    needed = {kind.value: sorted(fields) for kind, fields in check_event_fields.NEEDED.items()}
     check("event_fields_needed", needed)
-    check("event_fields", sorted(event_shape.MAY))
+    check("event_fields", sorted(check_event_fields.MAY))
 
 
 async def test_the_events_of_a_run_keep_their_fields(store_dir: Path) -> None:

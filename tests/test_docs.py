@@ -1,6 +1,6 @@
 """The documentation says what the code does: every command, flag, code, key, error and link.
 
-The keys of the configuration are checked by tests/config/test_keys_reference.py, hosts of package registries by
+The keys of the configuration are checked by tests/config/test_key_declarations_reference.py, hosts of package registries by
 tests/test_architecture.py.
 """
 
@@ -27,12 +27,12 @@ from playhead.proxy.control.handlers.metrics import METRICS
 from playhead.proxy.control.handlers.route_table import make_table
 from playhead.proxy.determinism.preload_report import Report
 from playhead.proxy.doctor import diagnose as doctor
-from playhead.proxy.processes.connections import ForeignSocket
+from playhead.proxy.processes.client_processes import ForeignSocket
 from playhead.proxy.sandbox.filesystem.bubblewrap import Files
 from playhead.proxy.sandbox.network.listeners import Service
 from playhead.proxy.sandbox.network.local_services import Use
 from playhead.proxy.trust.receipt_signature import sign
-from playhead.store import keys as layout
+from playhead.store import lmdb_keys as layout
 from playhead.store.tables.run_info import RunStatus
 from playhead.tape.canonical.canonical_request import DEFAULT_IGNORE
 from playhead.tape.dialects import DIALECTS, Finish

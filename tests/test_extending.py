@@ -91,7 +91,7 @@ TRIED = {
 from playhead.config import Classes
 from playhead.tape.classify.by_method_and_url import classify
 from playhead.tape.dialects import read_request
-from playhead.proxy.run_again.credentials import VARIABLES
+from playhead.proxy.run_again.fill_in_credential import VARIABLES
 from playhead.tape.exchange import Request
 asked = Request("POST", "https", "api.acme.example", 443, "/v1/talk", "HTTP/1.1", (), b'{"prompt": "hi"}')
 print(*VARIABLES["api.acme.example"], read_request(asked).messages[0].parts[0].text, classify("POST", "https", asked.host, 443, "/v1/talk", Classes()).of.value)
@@ -109,7 +109,7 @@ steps = [Step(0, StepKind.HEAD), Step(1, StepKind.DATA, b"x"), Step(2, StepKind.
 print(*(step.kind.name for step in find_kind(Injection(rule, 1)).lay_over(steps, Injection(rule, 1))))
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange
-from playhead.timeline.reading.given_answer import find_given
+from playhead.timeline.reading.substituted_answer import find_given
 told = Event(EventKind.INJECTED, 1, {"inject": "empty", "rule": "r"})
 print(find_given(make_exchange(), "night seq 1", [told]).response.body)
 """,

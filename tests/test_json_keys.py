@@ -35,8 +35,8 @@ from playhead.timeline.receipts.interventions.contracts import ContractViolation
 from playhead.timeline.receipts.interventions.gates import GateRow, Gates
 from playhead.timeline.receipts.interventions.injected import InjectedFaults, InjectedRow
 from playhead.timeline.receipts.interventions.limits import LimitsAccount, LimitsRow
-from playhead.timeline.receipts.parts import Parts
 from playhead.timeline.receipts.receipt import Receipt
+from playhead.timeline.receipts.receipt_parts import Parts
 from playhead.timeline.receipts.resume import ResumeAccount
 
 _GOLDEN = json.loads((Path(__file__).parent / "golden" / "json_keys.json").read_bytes())
@@ -47,7 +47,7 @@ _FOLDERS = {
 _LITERALS = {
     "receipt: rows": (
         "timeline/receipts/receipt.py",
-        "timeline/receipts/advice.py",
+        "timeline/receipts/warnings_and_hints.py",
         "timeline/receipts/gaps.py",
         "timeline/receipts/tape.py",
         "timeline/receipts/answers/background_reads.py",
@@ -55,9 +55,9 @@ _LITERALS = {
         "timeline/receipts/answers/left_on_tape.py",
         "timeline/receipts/answers/matches.py",
         "timeline/receipts/answers/replaced_secrets.py",
-        "timeline/receipts/answers/requests.py",
+        "timeline/receipts/answers/request_outcomes.py",
         "timeline/receipts/command/command_end.py",
-        "timeline/receipts/command/past_proxy.py",
+        "timeline/receipts/command/proxy_bypass.py",
         "timeline/receipts/command/surroundings.py",
         "timeline/receipts/interventions/contracts.py",
         "timeline/receipts/interventions/gates.py",
@@ -67,9 +67,9 @@ _LITERALS = {
     "ask": ("proxy/run_again/ask.py", "proxy/run_again/spread.py"),
     "explore": ("proxy/experiments/explore.py", "proxy/experiments/invariants.py"),
     "sweep": (
-        "proxy/experiments/noted_runs.py",
+        "proxy/experiments/journaled_runs.py",
         "proxy/experiments/outcome_table.py",
-        "proxy/experiments/stopped_runs.py",
+        "proxy/experiments/usage_of_stopped_runs.py",
         "proxy/experiments/sweep.py",
     ),
     "bisect": ("proxy/experiments/bisect.py",),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .assets import asset_path
 from .views.addresses import run_path, segment_of
-from .views.texts import (
+from .views.safe_text import (
     machine_time,
     safe_block,
     safe_short,

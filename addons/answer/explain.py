@@ -8,8 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from ...tape.canonical.masks import slow
-from ...tape.diff.difference import differences
+from ...tape.canonical.regex_masks import slow
 from ...tape.diff.divergence_types import (
     UNKNOWN_OUTCOME,
     Cause,
@@ -19,6 +18,7 @@ from ...tape.diff.divergence_types import (
     DivergenceKind,
 )
 from ...tape.diff.nearest import nearest
+from ...tape.diff.request_differences import differences
 from ...tape.diff.suggest_rule import has_clock, is_volatile, note_on, propose_rule
 from ...tape.exchange import SENT_OUT, Request, Seq
 from ...tape.matching.cursor import Exhausted, Hit
@@ -32,7 +32,7 @@ from ...tape.matching.origin_of_difference import (
 )
 from ...tape.policy.decide import Drifted
 from ...tape.policy.revise import Disagreement, TooEarly, Unreadable, Unsearched
-from ...timeline.learning.freshness import is_told
+from ...timeline.learning.seen_before_sent import is_told
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun

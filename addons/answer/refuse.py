@@ -39,8 +39,8 @@ from ..run.pending_exchange import (
     note_verdict,
 )
 from ..run.playback_state import PlaybackState
-from ..wire.http import make_refusing_answer
-from .discard import discarded, offline_steps
+from ..wire.convert_http_messages import make_refusing_answer
+from .discard_telemetry import discarded, offline_steps
 from .stub import make_stub
 
 _STUBS = 1000

@@ -17,7 +17,7 @@ from ...tape.stubs.synthesize import Made, imitate
 from ...timeline.lookup.stub_examples import find_models
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
-from ..wire.http import make_answer
+from ..wire.convert_http_messages import make_answer
 
 _SHOWN = 5
 """Seqs that are named in the mark of an answer."""

@@ -12,7 +12,7 @@ from ...tape.policy.breakpoints import BreakCommand
 from ...tape.policy.decide import STOPPED, Action
 from ...tape.policy.revise import Cause, Refused, Supposed
 from ...tape.records.events import EventKind
-from ..run.lifecycle.breaks import Breaks, HeldAtBreak
+from ..run.lifecycle.held_at_breakpoints import Breaks, HeldAtBreak
 from ..run.pending_exchange import PendingExchange, find_pending
 from ..run.registry import RunRegistry
 

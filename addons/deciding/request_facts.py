@@ -14,7 +14,7 @@ from ...tape.classify.by_method_and_url import Kind
 from ...tape.exchange import HttpRequest
 from ...tape.policy.decide import Facts
 from ..run.run_state import OpenRun
-from ..wire.http import note
+from ..wire.convert_http_messages import note
 
 _DROPPED = (
     "trailers that override its method, path or host were left out: it was decided before they came"

@@ -6,15 +6,15 @@ from ...tape.canonical.canonical_request import same_head
 from ...tape.exchange import Exchange, RawAnswer, Request
 from ...tape.matching.cursor import Hit
 from ...tape.policy.revise import Recognised
-from ..answer.compare_rest import compare_values
-from ..branching.asked_anew import note_given
+from ..answer.compare_rest_of_request import compare_values
+from ..branching.repeat_answers_after_restart import note_given
 from ..faults.inject import note_injected
 from ..run.exchange_parts.prepared_request import Lookup
 from ..run.pending_exchange import PendingExchange, note_verdict
 from ..run.playback_state import PlaybackState
-from ..serving.keep_served import keep_served
-from ..serving.notes import notes
+from ..serving.describe_match import notes
 from ..serving.play import find_raw, play
+from ..serving.save_served_exchange import keep_served
 
 
 def begin_early(

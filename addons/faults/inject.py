@@ -25,8 +25,8 @@ from ...tape.policy.faults import Injection
 from ...tape.policy.revise import Injected
 from ...tape.records.events import EventKind
 from ..run.pending_exchange import PendingExchange, find_pending
-from ..wire.http import make_answer
-from ..wire.laid_answer import LaidAnswer
+from ..wire.convert_http_messages import make_answer
+from ..wire.prepared_answer import LaidAnswer
 from ..wire.websocket_handshake import is_upgrade
 
 _LEAVING = (Action.FORWARD, Action.LIVE)

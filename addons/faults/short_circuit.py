@@ -13,7 +13,7 @@ from ...tape.faults.kinds import find_kind
 from ...tape.playback.script import Steps
 from ..recording.save import save
 from ..run.pending_exchange import PendingExchange, find_pending
-from ..wire.http import make_head
+from ..wire.convert_http_messages import make_head
 from .inject import answer_with
 
 _NO_HEAD = Response(0, b"", "HTTP/1.1", (), b"", 0)

@@ -22,7 +22,7 @@ from ...tape.matching.dependence import (
     seen_values,
 )
 from ...tape.matching.index import reclassify
-from ...tape.matching.values import Values, request_values
+from ...tape.matching.traceable_values import Values, request_values
 from ...tape.policy.decide import Facts, Policy
 
 _LIMIT_S = 2.0

@@ -5,7 +5,7 @@ from mitmproxy import http
 from ...tape.contracts.can_hold_back import can_hold
 from ...tape.exchange import RequestClass
 from ..run.pending_exchange import HELD_BYTES, PendingExchange
-from ..wire.http import announced_length
+from ..wire.convert_http_messages import announced_length
 
 
 def wants_identity(pending: PendingExchange) -> bool:

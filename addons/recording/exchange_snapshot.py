@@ -38,7 +38,7 @@ from ..run.pending_exchange import PendingExchange
 from ..run.request_contracts import ContractState
 from ..run.usage_meter import UsageMeter
 from ..websockets.recorder import WebSocketRecorder
-from ..wire.http import noted
+from ..wire.convert_http_messages import noted
 from .intent import HINT, identify
 
 MakeEvent = Callable[[PendingExchange, Exchange], Event]

@@ -11,7 +11,7 @@ from ...tape.canonical.canonical_request import raw_key
 from ...tape.exchange import Ending, Fault, Gone, Phase, Tunnel, VerdictKind
 from ...tape.records.build_exchange import Asked, Outcome, build_exchange
 from ...tape.records.events import EventKind
-from ..deciding.missed_tunnels import class_of, tunnel_request
+from ..deciding.due_failed_tunnels import class_of, tunnel_request
 from ..run.exchange_events import outcome_event
 from ..run.run_state import OpenRun
 from ..wire.upstream_failure import find_fault

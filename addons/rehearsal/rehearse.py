@@ -20,20 +20,20 @@ from ...tape.canonical.address_fields import find_address_fields
 from ...tape.classify.by_body import class_by_body
 from ...tape.diff.divergence_types import Difference, Divergence
 from ...tape.exchange import Exchange, Message, Request, RequestClass, Seq
+from ...tape.matching.compare_redacted_values import Changed
 from ...tape.matching.index import index_digest, reclassify
-from ...tape.matching.replaced_values import Changed
 from ...tape.playback.websocket import MessageCursor, explain_left, explain_stray
 from ...tape.policy.decide import Action, Facts
 from ...tape.records.events import EventKind
-from ...timeline.lookup.recorded_requests import RecordedRequests
+from ...timeline.lookup.requests_under_current_rules import RecordedRequests
 from ..answer.explain import explain
-from ..deciding.lookup import TapeLookup
+from ..deciding.tape_lookup import TapeLookup
 from ..run.exchange_parts.arrival import Arrival
 from ..run.exchange_parts.prepared_request import PreparedRequest
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
-from ..serving.notes import notes
+from ..serving.describe_match import notes
 from ..websockets.player import compare_values
 from .substitute_values import put_words, put_words_into_message
 

@@ -1,6 +1,6 @@
 """What came of a rehearsal as plain text for a terminal."""
 
-from ...timeline.receipts.plain_text import plain
+from ...timeline.receipts.safe_terminal_text import plain
 from .rehearse import Rehearsal
 
 _PLACES = 3

@@ -41,9 +41,9 @@ from ...tape.policy.approval_decision import Ruling
 from ...tape.policy.decide import Action, Decision, Facts
 from ...tape.policy.revise import Finding, revise
 from ...tape.records.events import EventKind
+from ...tape.redaction.redact_large_body import Stream
 from ...tape.redaction.redactor import redactions_of
-from ...tape.redaction.stream import Stream
-from ..wire.laid_answer import LaidAnswer
+from ..wire.prepared_answer import LaidAnswer
 from ..wire.upstream_failure import find_fault
 from .effect_row import effect_line
 from .exchange_events import claims_row, idempotency_key, repeat_row, verdict_row
@@ -52,7 +52,7 @@ from .exchange_parts.arrival import Arrival
 from .exchange_parts.phases import Account, Held, Playing, Recording
 from .exchange_parts.prepared_request import Lookup, PreparedRequest
 from .exchange_parts.request_body import RequestBody
-from .repeats import Effect
+from .repeated_effects import Effect
 from .request_contracts import ContractState
 from .run_state import OpenRun
 from .usage_meter import RequestUsage

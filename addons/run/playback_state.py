@@ -16,7 +16,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...config import Config
-from ...config.profiles.shipped import shipped_profiles
+from ...config.profiles.shipped_profiles import shipped_profiles
 from ...store import LogCorrupt, RunInfo, Store, StoreError
 from ...tape.canonical.canonical_request import DEFAULT_IGNORE, Rules, compile_rules, raw_key
 from ...tape.canonical.identify import Identifier
@@ -31,24 +31,24 @@ from ...tape.exchange import (
     Response,
     Seq,
 )
-from ...tape.headers.recorded_values import RecordedValues
-from ...tape.matching.agreement import Agreement, without_conditions
+from ...tape.headers.swapped_values import RecordedValues
 from ...tape.matching.cursor import Cursor, Exhausted, Hit, Rank, Unknown
+from ...tape.matching.header_agreement import Agreement, without_conditions
 from ...tape.matching.index import reclassify
-from ...tape.matching.json_rpc_ids import IdRewriting
 from ...tape.matching.profile_use import have_other_conditions
+from ...tape.matching.rewrite_json_rpc_ids import IdRewriting
 from ...tape.policy.branch import BranchPoint
 from ...tape.policy.decide import Policy
 from ...tape.policy.resume import Resumption, UnknownEffect
 from ...tape.records.events import EventKind
 from ...timeline.lookup.endpoints import Logged, Places, find_order, find_places, read_requests
-from ...timeline.lookup.recorded_requests import RecordedRequests
+from ...timeline.lookup.requests_under_current_rules import RecordedRequests
 from ...timeline.receipts.command.command_end import find_command
 from ..order.out_of_order import Order
 
 if TYPE_CHECKING:
-    from ..order.tool_results import ToolResults
-    from .drift_search import Drifts
+    from ..order.reordered_tool_results import ToolResults
+    from .model_drift_search import Drifts
 
 _OK = 200
 _WHOLE = (_OK, 404)
@@ -488,8 +488,8 @@ def read_as_now(
 
 def _make_miss_search(playback: PlaybackState) -> MissSearch:
     # They read every dialect: for a miss, not for a start.
-    from ..order.tool_results import ToolResults
-    from .drift_search import Drifts
+    from ..order.reordered_tool_results import ToolResults
+    from .model_drift_search import Drifts
 
     drifts = Drifts(playback)
     results = ToolResults(

@@ -37,9 +37,9 @@ from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Policy
 from ...tape.redaction.redactor import Redactor
 from ...timeline.lookup.crashed_runs import RunStopped, find_crashed
-from .lifecycle.breaks import Breaks
-from .lifecycle.client_groups import ClientGroups, Group, Processes, find_address
-from .lifecycle.hooks import RunHooks
+from .lifecycle.client_process_groups import ClientGroups, Group, Processes, find_address
+from .lifecycle.held_at_breakpoints import Breaks
+from .lifecycle.run_hooks import RunHooks
 from .lifecycle.run_opener import RunOpener, refuse_all
 from .lifecycle.run_sealer import RunSealer
 from .pending_approvals import PendingApprovals

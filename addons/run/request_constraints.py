@@ -26,11 +26,11 @@ from ...tape.policy.decide import (
 from ...tape.policy.limits import Forms
 from ...tape.policy.resume import UnknownEffect
 from ...tape.shell_words import shell_word
-from ..wire.http import read_request
+from ..wire.convert_http_messages import read_request
 from .exchange_events import hash_key, idempotency_key
 from .pending_exchange import PendingExchange
 from .playback_state import PlaybackState
-from .repeats import Effect
+from .repeated_effects import Effect
 
 
 def asks_for_repeats(pending: PendingExchange) -> bool:

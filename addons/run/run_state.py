@@ -26,23 +26,23 @@ from ...tape.exchange import (
     Seq,
     Tunnel,
 )
-from ...tape.matching.agreement import Agreement
+from ...tape.matching.header_agreement import Agreement
 from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Decision, Policy
 from ...tape.policy.faults import Faults
 from ...tape.policy.resume import Resume
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
-from ...timeline.lookup.recorded_requests import RecordedRequests, Redacts
+from ...timeline.lookup.requests_under_current_rules import RecordedRequests, Redacts
 from ...timeline.reading.placeholder_key import find_key
-from ..order.lanes import Lanes
+from ..order.client_process_lanes import Lanes
 from .effect_sinks import EffectReporter, SinkQueue
 from .exchange_parts.answer import Answer
 from .exchange_parts.phases import Held, Playing, Recording
 from .gaps import Gap
 from .playback_state import PlaybackState, RecordedSecrets, read_as_now
 from .process_counters import Counters
-from .repeats import Effects
+from .repeated_effects import Effects
 from .usage_meter import UsageMeter
 
 

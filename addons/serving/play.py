@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from ...tape.exchange import Chunk, Exchange, HttpResponse, RawAnswer, Response
 from ...tape.playback.script import Steps, script
-from ...tape.records.originals import answer_of, put_back
+from ...tape.records.redacted_originals import answer_of, put_back
 from ..faults.inject import lay_fault
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
-from ..wire.http import make_head
-from ..wire.laid_answer import LaidAnswer
+from ..wire.convert_http_messages import make_head
+from ..wire.prepared_answer import LaidAnswer
 
 
 def find_raw(open_run: OpenRun, playback: PlaybackState, exchange: Exchange) -> RawAnswer | None:

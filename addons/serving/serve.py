@@ -5,17 +5,17 @@ import asyncio
 from ...tape.exchange import Exchange, RawAnswer, Request
 from ...tape.policy.decide import Decision
 from ...tape.policy.revise import Cause, Refused
-from ..answer.compare_rest import compare_end
+from ..answer.compare_rest_of_request import compare_end
 from ..answer.refuse import refusal
 from ..contract import check_recorded, lay_refusal
 from ..faults.inject import note_injected
 from ..run.pending_exchange import PendingExchange, note_verdict
 from ..run.playback_state import PlaybackState
 from ..websockets.player import serve_websocket
-from ..wire.http import needs_http2
-from .keep_served import keep_served
-from .notes import describe_match, notes
+from ..wire.convert_http_messages import needs_http2
+from .describe_match import describe_match, notes
 from .play import find_raw, lay_out
+from .save_served_exchange import keep_served
 
 
 def is_served_later(pending: PendingExchange, exchange: Exchange) -> bool:

@@ -26,9 +26,9 @@ from ...tape.exchange import (
     Seq,
     WebSocketMessage,
 )
-from ...tape.matching.agreement import ComparedMessage
+from ...tape.matching.compare_redacted_values import Changed
+from ...tape.matching.header_agreement import ComparedMessage
 from ...tape.matching.profile_use import ProfileUse, find_message_use
-from ...tape.matching.replaced_values import Changed
 from ...tape.playback.websocket import (
     ABRUPT,
     MessageCursor,
@@ -49,7 +49,7 @@ from ...tape.playback.websocket import (
 from ...tape.policy.refusal import websocket_refusal
 from ...tape.policy.revise import Recognised
 from ...tape.records.events import EventKind
-from ...tape.records.originals import answer_of, restore_close
+from ...tape.records.redacted_originals import answer_of, restore_close
 from ..run.pending_exchange import (
     PendingExchange,
     WebSocket,
@@ -58,7 +58,7 @@ from ..run.pending_exchange import (
     on_their_way,
 )
 from ..run.playback_state import PlaybackState
-from ..wire.http import make_head
+from ..wire.convert_http_messages import make_head
 from ..wire.websocket_handshake import answer_again, is_upgrade
 
 _MOST_EXPLAINED = 4 * 1024 * 1024

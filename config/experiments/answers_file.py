@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import ConfigError, Fault
-from ..keys import Key, entries, read_section
+from ..key_declarations import Key, entries, read_section
 from ..match_pattern import Match
 from ..sections.effects import Answer, AnswerKeys
 from ..sections.live import PATTERN
-from .read_file import read_given
+from .read_yaml_file import read_given
 
 _MISSING = "missing; expected the answer, as {status: 200, json: {status: pending}}"
 

@@ -5,10 +5,10 @@ from decimal import Decimal
 from pathlib import Path
 
 from ..document import Fields
-from ..keys import declare, key, optional, optional_path, read_section, required, texts
+from ..key_declarations import declare, key, optional, optional_path, read_section, required, texts
+from ..parse_values import Integer, parse_fault_name, parse_reason, parse_usd
 from ..sections.faults import MOST
-from ..values import Integer, parse_fault_name, parse_reason, parse_usd
-from .read_file import read_given
+from .read_yaml_file import read_given
 
 _RUN = "missing; expected the recording that is branched, as `run: refund`"
 _AT = "missing; expected the exchange at which the variants differ, as `at: 5`"

@@ -10,9 +10,9 @@ Pure: words in, names out.
 import shlex
 from collections.abc import Iterator, Sequence
 
-from .profile import Profile, parse_shipped_profile
-from .profile_file import ProfileFile
-from .shipped import shipped_profiles
+from .client_profile import Profile, parse_shipped_profile
+from .client_profile_file import ProfileFile
+from .shipped_profiles import shipped_profiles
 
 _MOST_WORDS = 64
 _RUNNERS = frozenset(

@@ -5,10 +5,10 @@ from enum import StrEnum
 
 from ..contract_schema_file import read_schema
 from ..document import Fields, Value
-from ..keys import custom, key
+from ..key_declarations import custom, key
 from ..match_pattern import Match
+from ..parse_values import Choice, member
 from ..safe_json_schema import BadSchema, compile_schema
-from ..values import Choice, member
 from .live import PATTERN
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from ..document import Fields, Value
-from ..keys import SCALAR, custom, declare, key, read_section, ref, required
+from ..key_declarations import SCALAR, custom, declare, key, read_section, ref, required
 from ..match_pattern import Match
-from ..values import (
+from ..parse_values import (
     Integer,
     choice,
     parse_base64,

@@ -4,10 +4,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..document import Fields
-from ..keys import declare, key, optional, required
+from ..key_declarations import declare, key, optional, required
 from ..match_pattern import Match
+from ..parse_values import (
+    Choice,
+    Integer,
+    choice,
+    member,
+    parse_duration,
+    parse_fault_name,
+    parse_share,
+)
 from ..value_types import Mode
-from ..values import Choice, Integer, choice, member, parse_duration, parse_fault_name, parse_share
 from .live import PATTERN
 
 MOST = 999_999_999

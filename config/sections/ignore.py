@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 
 from ..document import Fields, Value
-from ..keys import texts
+from ..key_declarations import texts
 from ..match_pattern import Match
-from ..profiles.profile_file import ProfileFile, read_profile
-from ..profiles.shipped import shipped_profiles
-from ..values import check_json_path, check_regex, choice, parse_field_name, parse_parameter
+from ..parse_values import check_json_path, check_regex, choice, parse_field_name, parse_parameter
+from ..profiles.client_profile_file import ProfileFile, read_profile
+from ..profiles.shipped_profiles import shipped_profiles
 from .live import PATTERN
 
 

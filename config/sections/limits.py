@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..document import Fields
-from ..keys import SCALAR, custom, key, optional, optional_path
-from ..values import (
+from ..key_declarations import SCALAR, custom, key, optional, optional_path
+from ..parse_values import (
     Integer,
     is_loopback,
     parse_duration,

@@ -3,9 +3,15 @@
 from dataclasses import dataclass, field
 
 from ..document import Value
-from ..keys import read_section, required, required_texts, texts
+from ..key_declarations import read_section, required, required_texts, texts
 from ..match_pattern import Match
-from ..values import parse_field_name, parse_host, parse_live_match, parse_pattern, parse_reason
+from ..parse_values import (
+    parse_field_name,
+    parse_host,
+    parse_live_match,
+    parse_pattern,
+    parse_reason,
+)
 
 NO_MATCH = Match("", frozenset(), "", "", None, "")
 """Stands in for a pattern at fault."""

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..keys import custom, key, ref, texts
-from ..value_types import ModelDrift
-from ..values import (
+from ..key_declarations import custom, key, ref, texts
+from ..parse_values import (
     choice,
     parse_compare,
     parse_duration,
@@ -12,6 +11,7 @@ from ..values import (
     parse_pace,
     parse_run_name,
 )
+from ..value_types import ModelDrift
 from .live import ClassLive, read_class_live
 
 _CLASS = {

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from ..archive_url import ArchivePlace, parse_archive
 from ..document import Entry, Value
-from ..keys import SCALAR, custom, key
-from ..values import LABEL_RULE, is_label, parse_duration, parse_keep, show
+from ..key_declarations import SCALAR, custom, key
+from ..parse_values import LABEL_RULE, is_label, parse_duration, parse_keep, show
 
 _Labels = tuple[tuple[str, float | None], ...]
 _NO_LABELS: _Labels = ()

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..document import Value
-from ..keys import SCALAR, custom, key
-from ..values import Choice, choice, parse_duration, parse_run_name, parse_token, parse_yes
+from ..key_declarations import SCALAR, custom, key
+from ..parse_values import Choice, choice, parse_duration, parse_run_name, parse_token, parse_yes
 
 
 def _read_tokens(value: Value) -> Mapping[str, str]:

@@ -5,8 +5,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from ..document import Fields, Value
-from ..keys import key, keys_of, optional_path, read_section, texts
-from ..values import (
+from ..key_declarations import key, keys_of, optional_path, read_section, texts
+from ..parse_values import (
     PERSONAL_KINDS,
     check_secret_regex,
     parse_field_name,

@@ -9,7 +9,7 @@ from typing import NoReturn
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from ..document import Value
-from ..keys import (
+from ..key_declarations import (
     SCALAR,
     custom,
     key,
@@ -19,7 +19,7 @@ from ..keys import (
     required_texts,
     texts,
 )
-from ..values import parse_host, parse_yes, show
+from ..parse_values import parse_host, parse_yes, show
 
 _DIRECT = "direct"
 _PORTS = {"http": 80, "https": 443, "socks5": 1080}

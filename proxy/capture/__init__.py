@@ -6,7 +6,7 @@ capture, not containment: a replay has its sandbox (`proxy/sandbox`).
 
     launcher ──┬─ the starter: installs the filter on itself, then becomes the command
                ├─ the supervisor: answers each report
-               └─ the engine: accepts what the supervisor has connected (`proxy/engine/captured.py`)
+               └─ the engine: accepts what the supervisor has connected (`proxy/engine/captured_connections.py`)
 
 Both processes are forked before the launcher has threads and keys. Source: seccomp_unotify(2), pidfd_getfd(2).
 """

@@ -6,7 +6,7 @@ import sys
 
 from ..errors import EngineError
 from . import KINDS
-from .starter import Starter
+from .command_starter import Starter
 from .supervisor import Supervisor
 
 _OFF = {

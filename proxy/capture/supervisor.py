@@ -21,11 +21,11 @@ import time
 from collections import Counter
 from typing import Any, NoReturn
 
-from ..processes.own_ports import MachinePorts
+from ..processes.command_listening_ports import MachinePorts
 from ..processes.proc import Process
 from ..processes.tree import ProcessTree
 from ..sandbox.channel import Channel, pair
-from ..sandbox.kernel.notifications import (
+from ..sandbox.kernel.seccomp_notifications import (
     Call,
     answer,
     is_waiting,

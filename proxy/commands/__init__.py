@@ -7,10 +7,10 @@ and `show` are quick, and so is being told of a mistake.
 import click
 
 from . import (
-    approvals,
-    causes,
+    blame_cache_history,
     experiments,
     fleet,
+    gates_and_ui,
     inspect,
     look_back,
     retention,
@@ -32,13 +32,21 @@ GROUPS: dict[str, tuple[click.Command, ...]] = {
     ),
     "Look at a run": (
         *(inspect.runs, look_back.show, inspect.receipt, inspect.effects, look_back.state),
-        *(look_back.context, look_back.files, look_back.rewind, approvals.ui),
+        *(look_back.context, look_back.files, look_back.rewind, gates_and_ui.ui),
     ),
-    "Find causes": (*(look_back.diff, causes.blame, causes.cache, causes.history, fleet.similar),),
+    "Find causes": (
+        *(
+            look_back.diff,
+            blame_cache_history.blame,
+            blame_cache_history.cache,
+            blame_cache_history.history,
+            fleet.similar,
+        ),
+    ),
     "Count over many runs": (fleet.cost, fleet.destinations),
     "Rules, contracts and approvals": (
         *(inspect.learn, inspect.profiles, inspect.reindex, inspect.policy, inspect.contracts),
-        approvals.gates,
+        gates_and_ui.gates,
     ),
     "Keep, move and delete runs": (
         *(retention.label, store_care.note, retention.pin, tape_files.export, tape_files.import_),

@@ -7,7 +7,7 @@ import click
 from ... import PlayheadError
 from ...config import Config
 from ...tape.exit_codes import ExitCode
-from .common import DEFAULT_FILE, complain, options, settings
+from .shared_options_and_output import DEFAULT_FILE, complain, options, settings
 
 _MOST_BYTES = 64 << 30
 

@@ -27,7 +27,7 @@ def _load_tape(_: "Config") -> "Export":
 
 
 def _load_html(config: "Config") -> "Export":
-    from ..pages.one_file import export_html
+    from ..pages.export_html import export_html
 
     return export_html(config)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .common import options, parse_since_option, reading, run_argument
+from .shared_options_and_output import options, parse_since_option, reading, run_argument
 
 
 @click.command(short_help="Show the cost of runs, and the savings of replays.")
@@ -53,7 +53,7 @@ def similar(
     config_file: Path | None, store: str | None, as_json: bool, ok: bool, most: int, run: str
 ) -> int:
     """List the recordings most similar to a run, by their model calls."""
-    from ..looking_back.similar import list_similar
+    from ..looking_back.similar_runs import list_similar
 
     return list_similar(reading(config_file, store), run, ok=ok, most=most, as_json=as_json)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..standard_streams import print_status
-from .common import (
+from .shared_options_and_output import (
     RunName,
     complete_names,
     options,
@@ -143,7 +143,7 @@ def receipt(
     from ..operations.open_store import open_store
     from ..operations.restore_archived import restore_runs
     from ..trust.receipt_signature import sign
-    from ..trust.secret_files import find_receipt_key
+    from ..trust.redaction_and_receipt_keys import find_receipt_key
 
     config = reading(config_file, store)
     restore_runs(config, run)
@@ -199,8 +199,8 @@ def contracts(
     config_file: Path | None, store: str | None, as_json: bool, rules: Path | None, run: str
 ) -> int:
     """List contract violations in a run. Exits with 1 if there are any."""
-    from ...timeline.rules.contracts import render_found
-    from ..operations.policy import list_found
+    from ...timeline.rules.contract_violations import render_found
+    from ..operations.policy_dry_run import list_found
 
     found = list_found(reading(config_file, store), run, rules)
     if as_json:
@@ -231,7 +231,7 @@ def policy(
 ) -> int:
     """Decide on recorded runs again under the rules of another file, and list the changes."""
     from ...timeline.rules.render_dry_run import render_dry_run, render_summary
-    from ..operations.policy import dry_run_runs, summarise_runs
+    from ..operations.policy_dry_run import dry_run_runs, summarise_runs
 
     if since is not None:
         if runs:
@@ -269,7 +269,7 @@ def learn(
     second: str,
 ) -> int:
     """Propose `ignore` rules, or the profile of a client, from two recordings of the same task."""
-    from ...config.profiles.profile import parse_name
+    from ...config.profiles.client_profile import parse_name
     from ..operations.learn import learn_from, learn_profile, render_learned, write_profile
 
     name = write.stem if profile is None and write is not None else profile
@@ -310,7 +310,7 @@ def profiles(
     config_file: Path | None, store: str | None, as_json: bool, what: str, names: tuple[str, ...]
 ) -> int:
     """List the profiles of clients, show one, or test them on recordings. Exits with 1 if two recordings differ elsewhere."""
-    from ...config.profiles.shipped import find_profiles
+    from ...config.profiles.shipped_profiles import find_profiles
     from ...timeline.learning.try_profiles import list_profiles, render_profiles, render_trials
     from ..operations.learn import try_profiles
 

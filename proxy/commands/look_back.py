@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .common import StepParam, options, reading, run_argument
+from .shared_options_and_output import StepParam, options, reading, run_argument
 
 if TYPE_CHECKING:
-    from ..looking_back.arguments import StepName
+    from ..looking_back.step_and_time_arguments import StepName
 
 
 @click.command(short_help="Show the steps of a run, or one exchange of it.")
@@ -92,7 +92,7 @@ def files(
     run: str,
 ) -> int:
     """Show the working folder at the steps of a run, or restore it."""
-    from ..looking_back.files import FilesOptions, show_files
+    from ..looking_back.working_folder_files import FilesOptions, show_files
 
     if diff and (at is not None or restore is not None):
         raise click.UsageError("--diff compares two steps; leave out --at and --restore")

@@ -12,7 +12,15 @@ from ...config import Config, Mode, Sandbox, override
 from ...tape.exit_codes import ExitCode
 from ..capture import KINDS
 from ..command_line.missing_run import NeedsRun
-from .common import DEFAULT_FILE, RunName, complain, options, reading, run_argument, settings
+from .shared_options_and_output import (
+    DEFAULT_FILE,
+    RunName,
+    complain,
+    options,
+    reading,
+    run_argument,
+    settings,
+)
 
 if TYPE_CHECKING:
     from ...tape.policy.breakpoints import Breakpoint

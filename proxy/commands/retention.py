@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .common import options, print_json, reading, run_argument
+from .shared_options_and_output import options, print_json, reading, run_argument
 
 
 @click.command(short_help="Delete the runs past their retention.")
@@ -37,7 +37,7 @@ def gc(config_file: Path | None, store: str | None, as_json: bool, dry_run: bool
 @run_argument(unless="yes")
 def erase(config_file: Path | None, store: str | None, as_json: bool, yes: bool, run: str) -> int:
     """Delete a run and its playbacks for good: no byte is left in the store."""
-    from ...timeline.receipts.plain_text import plain
+    from ...timeline.receipts.safe_terminal_text import plain
     from ..operations.retention import erase as erase_run
     from ..operations.retention import find_erased
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
+from ...config.parse_values import parse_usd
 from ...config.sections.faults import MOST
-from ...config.values import parse_usd
 from ..command_line.missing_run import NeedsRun
-from .common import DEFAULT_FILE, options, run_argument, settings
 from .record_replay import (
     begin_breaking,
     read_breaks,
@@ -17,6 +16,7 @@ from .record_replay import (
     runs_again,
     runs_on,
 )
+from .shared_options_and_output import DEFAULT_FILE, options, run_argument, settings
 
 _FILE = click.Path(path_type=Path)
 
@@ -127,7 +127,7 @@ def branch(
     **flags: object,
 ) -> int:
     """Replay RUN up to an exchange, and continue differently."""
-    from ..run_again.declare import Asked
+    from ..run_again.declare_branch import Asked
 
     asked = Asked(at, answer, edit, system, request_change, live, routes, answers, reason)
     try:

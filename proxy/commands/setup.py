@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ...config import Config, override
-from .common import DEFAULT_FILE, options, print_json, reading
+from .shared_options_and_output import DEFAULT_FILE, options, print_json, reading
 
 
 @click.command(short_help="Write a first configuration, and keep the store out of git.")
@@ -25,7 +25,7 @@ def init(config_file: Path | None, store: str | None) -> int:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
     """Print the completion script of a shell: commands, flags and names of runs."""
-    from ..command_line.shells import make_script
+    from ..command_line.shell_completion import make_script
 
     click.echo(make_script(click.get_current_context().find_root().command, shell), nl=False)
     return 0
@@ -35,7 +35,7 @@ def completion(shell: str) -> int:
 @click.argument("command", required=False)
 def schema(command: str | None) -> int:
     """Print the JSON Schema of a command's --json, or list the commands with schemas."""
-    from ..command_line.json_schemas import SCHEMAS, make_schema
+    from ..command_line.json_output_schemas import SCHEMAS, make_schema
 
     if command is None:
         for name, (version, _) in SCHEMAS.items():
@@ -54,7 +54,7 @@ def schema(command: str | None) -> int:
 def ca(config_file: Path | None, store: str | None, ca_dir: str | None, action: str) -> int:
     """Show the CA that agents have to trust, replace it, or remove it."""
     from ..trust.ca import open_ca
-    from ..trust.ca_life import remove_ca, rotate_ca
+    from ..trust.rotate_and_remove_ca import remove_ca, rotate_ca
 
     config = override(reading(config_file, store), {"ca_dir": ca_dir} if ca_dir else {})
     if action == "remove":

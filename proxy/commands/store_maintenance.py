@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from ...config import Config
-from .common import options, print_json, reading, run_argument
+from .shared_options_and_output import options, print_json, reading, run_argument
 
 
 @click.command(short_help="Check that a store is undamaged.")
@@ -58,10 +58,10 @@ def verify(
 
 
 def _verify_receipt(config: Config, file: Path, given: str | None, *, as_json: bool) -> int:
-    from ...timeline.receipts.plain_text import plain
-    from ..pages.one_file import check_file
+    from ...timeline.receipts.safe_terminal_text import plain
+    from ..pages.export_html import check_file
     from ..trust.receipt_signature import BadReceipt, Signer, read_receipt_file, signer_of
-    from ..trust.secret_files import find_receipt_key
+    from ..trust.redaction_and_receipt_keys import find_receipt_key
 
     if given is not None:
         if re.fullmatch("[0-9a-fA-F]{64}", given) is None:
@@ -204,7 +204,7 @@ def redact(
     if every == bool(runs):
         raise click.UsageError("expected the names of runs, or --all")
     from ...timeline.rewriting.rewrite_run import render_change
-    from ..operations.rewrite import rewrite as rewrite_runs
+    from ..operations.redact_stored_runs import rewrite as rewrite_runs
 
     made = rewrite_runs(reading(config_file, store), runs, dry_run=dry_run)
     if as_json:

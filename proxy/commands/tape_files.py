@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from ...tape.shell_words import shell_word
-from .common import options, print_json, reading, run_argument
 from .export_formats import FORMATS
+from .shared_options_and_output import options, print_json, reading, run_argument
 
 
 def _formats(command: Callable[..., int]) -> Callable[..., int]:
@@ -42,7 +42,7 @@ def export(
         "runs": [one.id for one in runs],
     }
     if to is FORMATS["html"]:
-        from ..pages.one_file import find_public_key
+        from ..pages.export_html import find_public_key
 
         summary["key"] = find_public_key(config)
     if as_json:

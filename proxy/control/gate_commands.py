@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from ...config import Config
 from ...tape.shell_words import shell_word
-from ...timeline.receipts.plain_text import plain, plain_lines
+from ...timeline.receipts.safe_terminal_text import plain, plain_lines
 from ..errors import NotAnswered
 from ..operations.open_store import open_store
 from .address import Address, find_addresses

@@ -20,7 +20,7 @@ from aiohttp import web
 from ...config import Config
 from .http.access import Guard
 from .http.error_body import ControlError
-from .http.links import KEY_BYTES, Links, Rights
+from .http.one_time_links import KEY_BYTES, Links, Rights
 
 PATHS = ("/", "/runs", "/diff", "/gates", "/destinations", "/data", "/parts", "/static")
 """First parts of the paths of pages."""
@@ -96,7 +96,7 @@ class PagesProcess:
             path.unlink(missing_ok=True)
             self._process = process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *("-m", "playhead.proxy.pages.beside", str(path)),
+                *("-m", "playhead.proxy.pages.serve_beside_proxy", str(path)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
             )

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import psutil
 
 from ...config import Config, Control, Listen
-from ...config.values import is_loopback
+from ...config.parse_values import is_loopback
 from ..errors import EngineError
 from ..standard_streams import print_status
 from .address import Address, open_token, publish
 from .http.access import Guard, make_own_name
-from .http.loopback import HOSTS, PAIR, listen_at
+from .http.listen_on_loopback import HOSTS, PAIR, listen_at
 from .http.route import ProxyState
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from ...store import RunInfo, RunStatus, Store
 from ...tape.records.codec import BadRecord
 from ...tape.records.events import Event, EventKind
 from ..errors import EngineError
-from .journal import Intake, write_journals
-from .libc.library import NoLibrary, place_library
+from .clock_journal import Intake, write_journals
+from .libc.preload_library import NoLibrary, place_library
 from .preload_report import Report, read_contexts, read_report
 
 OFF, SEED, FULL = "off", "seed", "full"

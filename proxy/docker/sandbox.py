@@ -18,7 +18,7 @@ from typing import Any
 from ...config import Config
 from ..determinism import PreloadBundle
 from ..errors import EngineError
-from ..open_files import usual_limit
+from ..open_file_limit import usual_limit
 from ..sandbox.filesystem.masking import RESOLVER
 from ..sandbox.filesystem.protection import find_depended
 from ..sandbox.network.listeners import Service

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...config.profiles.shipped import shipped_profiles
+from ...config.profiles.shipped_profiles import shipped_profiles
 
 _COMMANDS: tuple[tuple[str, str, str], ...] = (
     # program, profile, what it is started with

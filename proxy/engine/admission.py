@@ -22,8 +22,8 @@ from typing import Any
 
 from ...addons.run.pending_exchange import on_their_way
 from ...addons.run.registry import RunRegistry
-from ...addons.wire.client_disconnect import count_unread
-from ..open_files import FileGauge
+from ...addons.wire.client_socket_state import count_unread
+from ..open_file_limit import FileGauge
 from .connection_handler import PlayheadHandler
 
 logger = logging.getLogger(__name__)

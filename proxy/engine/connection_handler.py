@@ -37,7 +37,7 @@ from mitmproxy.connection import Connection, ConnectionState
 from mitmproxy.proxy import commands, events, layer, mode_servers, server
 from mitmproxy.proxy.layers import http as http_layer
 
-from ...addons.wire.client_disconnect import heard, is_readable
+from ...addons.wire.client_socket_state import heard, is_readable
 from ...store import StoreError
 from ...store.spill.spool import Spool
 from ...tape.exchange import Ending

@@ -9,7 +9,7 @@
    something of ours listens, whatever name, spelling or resolver led there. No rule makes an exception.
 5. By way of a proxy of the network that goes for the proxy's address: it is the one which is connected to here. One on this
    machine leads to no port of ours either.
-6. `stdio.playhead.internal` leads to a path socket in a folder of ours, and nowhere else (`addons/wire/stdio.py`).
+6. `stdio.playhead.internal` leads to a path socket in a folder of ours, and nowhere else (`addons/wire/stdio_servers.py`).
 
 The question is asked of the handler's own guard; a handler without one is denied. Anything that goes
 wrong while asking is a no. Checked against 12.2.3. Test: tests/proxy/engine/test_egress_guard_leaks.py, which fails if either layer is
@@ -35,9 +35,9 @@ from mitmproxy import connection, http
 from mitmproxy.proxy import commands, events, server
 from mitmproxy.proxy.layers import http as http_layer
 
-from ...tape.canonical.json_rpc import STDIO_HOST
+from ...tape.canonical.json_rpc_client_ids import STDIO_HOST
 from .upstream import Dialler
-from .upstream.dial import Open, Streams, note_upgrade
+from .upstream.dial_through_proxy import Open, Streams, note_upgrade
 
 logger = logging.getLogger(__name__)
 

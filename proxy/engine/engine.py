@@ -18,31 +18,31 @@ from mitmproxy import certs, connection, http, master, options
 from mitmproxy.addons import core, disable_h2c, next_layer, proxyserver
 from mitmproxy.proxy.mode_servers import ServerInstance
 
-from ...addons.attempts.own_ports import is_own
-from ...addons.attempts.watch import Attempts
+from ...addons.attempts.log_failed_attempts import Attempts
+from ...addons.attempts.pass_own_loopback_ports import is_own
 from ...addons.chain import chain
 from ...addons.client_sockets import Connections
 from ...addons.run.pending_exchange import PendingExchange, find_pending
 from ...addons.run.registry import RunRegistry
 from ...addons.run.run_state import OpenRun
-from ...addons.wire.stdio import StdioServers
+from ...addons.wire.stdio_servers import StdioServers
 from ...config import ClientCertificate, Listen, Mode
 from ...config.targets.host_interpretations import embedded, normal_host, read_addresses
+from ...tape.policy.choose_upstream_proxy import Routes
 from ...tape.policy.decide import Action
-from ...tape.policy.upstream_route import Routes
 from ...tape.records.events import EventKind
-from ..capture.origins import Origin
+from ..capture.connection_origins import Origin
 from ..errors import EngineError
-from ..open_files import FileGauge, raise_limit
+from ..open_file_limit import FileGauge, raise_limit
 from . import connection_handler as handler
 from . import egress_guard as guard
 from . import guard_selftest as selftest
 from . import tls_closing as closing
 from . import unreachable_upstream as tunnels
 from .admission import Admission
-from .captured import CapturedConnections, Greeting
+from .captured_connections import CapturedConnections, Greeting
 from .event_loop import eager_task
-from .fast import encrypting, routing
+from .fast import encrypting, http_command_dispatch
 from .fast import mitmproxy_messages as http_events
 from .hooks.dispatch import TableAddonManager
 from .http import http1_messages as messages
@@ -53,7 +53,7 @@ from .lingering_close import LingeringConnections
 from .tls import PlayheadTlsConfig
 from .transparent import TransparentMode
 from .upstream import ClientCertificates, Dialler
-from .websocket import layer as websocket
+from .websocket import choose_layer as websocket
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class Engine:
         tunnels.install()
         closing.install()
         encrypting.install()
-        routing.install()
+        http_command_dispatch.install()
         websocket.install()
         handler.install()
         http_events.install()

@@ -1,7 +1,7 @@
 """Transparent mode: accept the connections of clients without proxy settings.
 
 In a sandbox every address is the machine's own, so a connection's own address is the one that its client asked for; of a connection
-that the capture led here (`captured.py`) its origin says it, and the upstream is connected to at that very address.
+that the capture led here (`captured_connections.py`) its origin says it, and the upstream is connected to at that very address.
 That stands in the place of CONNECT: what follows, TLS or HTTP, are the layers that a tunnel has. The host is, in this
 order,
 
@@ -26,10 +26,10 @@ from mitmproxy.net.http import url
 from mitmproxy.proxy import mode_servers, mode_specs
 from mitmproxy.proxy.layers import modes
 
-from ...addons.attempts.watch import Attempts
+from ...addons.attempts.log_failed_attempts import Attempts
 from ...addons.run.registry import Rejected, RunRegistry
-from ..capture.origins import Origin
-from .captured import Greeting, connect, note_greeting
+from ..capture.connection_origins import Origin
+from .captured_connections import Greeting, connect, note_greeting
 
 _SETTLE_S = 2.0
 """Longest wait for connections whose clients are gone."""

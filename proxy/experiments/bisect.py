@@ -22,8 +22,8 @@ from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
 from ...tape.policy.refusal import is_grpc
 from ...tape.shell_words import shell_word
+from ...tape.splicing.bisect_answers import PROOF_RUNS, Search, Standing, most_runs
 from ...tape.splicing.pairs import Pair, Pairing, pair_recordings
-from ...tape.splicing.search import PROOF_RUNS, Search, Standing, most_runs
 from ...tape.splicing.splice import Splice
 from ...timeline.cost.render import show_usd
 from ...timeline.reading.placeholder_key import find_key
@@ -33,13 +33,13 @@ from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.announcements import announce_live
 from ..run_again.branch import Caps, Spent, find_caps, find_tape, limit_run, reserve
-from ..run_again.declare import Asked, declare
-from ..run_again.price import Price, find_price, left_of, show_unpriced
+from ..run_again.branch_price import Price, find_price, left_of, show_unpriced
+from ..run_again.declare_branch import Asked, declare
 from ..standard_streams import print_status
+from .journaled_runs import NotedRuns, begin_noted
 from .judge import Judge, Judged
-from .noted_runs import NotedRuns, begin_noted
-from .one_run import Place, Ran, read_done, run_once
-from .power import differs, find_repeats
+from .run_command_once import Place, Ran, read_done, run_once
+from .statistical_power import differs, find_repeats
 from .workers import Work, Workers, run_all
 
 _HIGH, _LOW = 0.9, 0.1

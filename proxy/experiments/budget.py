@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from ...timeline.cost.render import show_usd
 from ..run_again.branch import Caps, Spent
-from ..run_again.price import show_unpriced
-from .one_run import Ran
+from ..run_again.branch_price import show_unpriced
+from .run_command_once import Ran
 
 
 @dataclass(slots=True)

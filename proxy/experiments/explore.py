@@ -18,19 +18,19 @@ from typing import Any, NamedTuple
 import click
 
 from ...config import Config
-from ...config.experiments.schedule_file import load_schedule
+from ...config.experiments.fault_schedule_file import load_schedule
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import rules_of
 from ...tape.diff.divergence_types import one_line
 from ...tape.exchange import Exchange, Seq
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
-from ...tape.schedules.draw import draw, find_smaller
-from ...tape.schedules.fault import FaultWord, Schedule, ScheduledFault
-from ...tape.schedules.places import check_fault, find_places
-from ...tape.schedules.running import RunningSchedule, after
+from ...tape.schedules.draw_schedule import draw, find_smaller
+from ...tape.schedules.fault_places import check_fault, find_places
+from ...tape.schedules.remaining_faults import RunningSchedule, after
+from ...tape.schedules.scheduled_fault import FaultWord, Schedule, ScheduledFault
 from ...tape.shell_words import shell_word
-from ...tape.splicing.search import Standing
+from ...tape.splicing.bisect_answers import Standing
 from ...timeline.lookup.endpoints import find_order, read_requests
 from ..errors import EngineError
 from ..operations.open_store import open_store
@@ -47,15 +47,15 @@ from ..run_again.branch import (
     limit_run,
     reserve,
 )
-from ..run_again.declare import Asked, declare
-from ..run_again.price import Price, find_price
+from ..run_again.branch_price import Price, find_price
+from ..run_again.declare_branch import Asked, declare
 from ..standard_streams import print_status
 from .budget import Budget
 from .invariants import find_broken
+from .journaled_runs import NotedRuns, begin_noted
 from .judge import Judge, Judged
-from .keep_tape import keep_tape
-from .noted_runs import NotedRuns, begin_noted
-from .one_run import Place, Ran, read_done, run_once
+from .run_command_once import Place, Ran, read_done, run_once
+from .save_faulted_run import keep_tape
 from .workers import Done, Files, Work, Workers
 
 _AT_ONCE = 4

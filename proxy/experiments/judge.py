@@ -24,12 +24,12 @@ from ...config import Config
 from ...store import RunInfo, Store
 from ...tape.records.events import Event, EventKind
 from ...tape.shell_words import shell_word
-from ...tape.splicing.search import Standing
+from ...tape.splicing.bisect_answers import Standing
 from ...timeline.outcomes.outcome import Verdict, read_outcome
 from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.retention import mark
-from .one_run import Ran
+from .run_command_once import Ran
 from .workers import Files
 
 _UNTESTED, _LAST = 125, 124

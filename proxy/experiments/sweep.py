@@ -1,6 +1,6 @@
 """`playhead sweep`: run variants of one exchange, each several times over the same prefix, and count how they end.
 
-Each run is noted as it begins and as it ends (`journal.py`), so that the next call with the same file does what is left. How a run
+Each run is noted as it begins and as it ends (`progress_journal.py`), so that the next call with the same file does what is left. How a run
 ended counts for as long as its variant, its tape, its command and what judges it are as they were; what it used always does.
 """
 
@@ -20,7 +20,7 @@ from ...store import RunInfo, Store
 from ...tape.diff.divergence_types import one_line
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
-from ...tape.splicing.search import Standing
+from ...tape.splicing.bisect_answers import Standing
 from ...timeline.receipts.command.command_end import find_command
 from ..errors import EngineError
 from ..operations.open_store import open_store
@@ -45,15 +45,15 @@ from ..run_again.branch import (
     require_command,
     reserve,
 )
-from ..run_again.declare import Asked, declare
-from ..run_again.price import Price, find_price
+from ..run_again.branch_price import Price, find_price
+from ..run_again.declare_branch import Asked, declare
 from ..standard_streams import print_status
 from .budget import Budget
-from .journal import SUFFIX, Journal
+from .journaled_runs import UNFINISHED, describe_run, hash_parts, note_and_run, read_row, settle
 from .judge import Judge, make_judge
-from .noted_runs import UNFINISHED, describe_run, hash_parts, note_and_run, read_row, settle
-from .one_run import Place, read_done, run_once
 from .outcome_table import Row, render_table, to_json
+from .progress_journal import SUFFIX, Journal
+from .run_command_once import Place, read_done, run_once
 from .workers import Done, Workers
 
 _CAP_NAMES = CapNames("cap", "max_calls", "live or routes")

@@ -26,13 +26,13 @@ from ...tape.folders.changes import (
     is_of_git,
     only_sure,
 )
+from ...tape.folders.hide_secret_names import hide_manifest, hide_step
 from ...tape.folders.manifest import Entry, Kind, Manifest, Step, show_path
-from ...tape.folders.secret_names import hide_manifest, hide_step
-from .area import Area
-from .closer import look_closer
-from .contents import SaveLimits, Saver, hash_all, hash_file
+from .command_folders import Area
+from .file_contents import SaveLimits, Saver, hash_all, hash_file
 from .git import find_git_state, find_tracked_ignored
-from .look import Limits, Listing, find_birth_ns, look
+from .left_out_paths import look_closer
+from .list_folder import Limits, Listing, find_birth_ns, look
 
 _LISTING_S = 0.5
 _SAVING_S = 20.0

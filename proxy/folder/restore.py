@@ -16,11 +16,11 @@ from typing import NamedTuple
 from ...store import StoreError
 from ...tape.folders.changes import Change, FileEffect, find_changes
 from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
-from .closer import list_all, look_closer
-from .contents import hash_file
-from .layers import parents, write_file
-from .look import entry_of
-from .putting import INDEX, TEMPORARY, Places
+from .file_contents import hash_file
+from .left_out_paths import list_all, look_closer
+from .list_folder import entry_of
+from .overlay_layers import parents, write_file
+from .put_and_remove_files import INDEX, TEMPORARY, Places
 
 _MOST_NAMED = 5
 
@@ -70,7 +70,7 @@ def make_plan(
 
     holds: whether the store has a content, by its hash; what it has is not lost.
     has: whether a content can be had at all.
-    find_unknown: gives the paths of those links and other entries without a content that no manifest has (`kept_entries.py`).
+    find_unknown: gives the paths of those links and other entries without a content that no manifest has (`unsaved_entries.py`).
     Raises: OSError.
     """
     folder = present.folder

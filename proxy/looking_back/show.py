@@ -18,20 +18,20 @@ from ...timeline.outcomes.outcome import Verdict, find_outcome, outcome_json
 from ...timeline.show.fit import fit
 from ...timeline.show.graph import draw_graph
 from ...timeline.show.listing import WIDTH, Counts, list_counts, list_lanes, list_steps
-from ...timeline.show.matching import find_match, with_match
+from ...timeline.show.pattern_in_step import find_match, with_match
 from ...timeline.show.programs import git_json, list_programs, program_json
 from ...timeline.show.steps_json import lane_json, step_json
 from ...timeline.state.calls_before import Exchanges, find_before, read_answer
 from ...timeline.state.show_exchange import show_bodies, show_call, show_head
-from ...timeline.steps.call import read_call
-from ...timeline.steps.context import read_context
+from ...timeline.steps.model_call import read_call
+from ...timeline.steps.model_context import read_context
 from ...timeline.steps.read_run import RunReader
 from ...timeline.steps.step import Step
 from ...timeline.steps.tracer import Price
 from ..operations.open_store import open_store
 from ..operations.restore_archived import find_archived_step, restore_runs
-from .arguments import StepName
 from .open_run import opened
+from .step_and_time_arguments import StepName
 
 _EVERY_S = 0.3
 """How often a run that is still recorded is looked at."""

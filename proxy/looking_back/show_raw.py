@@ -7,13 +7,13 @@ import click
 
 from ...config import Config
 from ...timeline import render_exchange, render_run
-from ...timeline.lookup.nearest_seq import no_exchange
+from ...timeline.lookup.missing_exchange_error import no_exchange
 from ...timeline.reading.exchange_json import exchange_json
 from ...timeline.receipts.exchange_rows import find_shown, rows
-from ...timeline.rules.contracts import found_in
+from ...timeline.rules.contract_violations import found_in
 from ..operations.restore_archived import find_archived_step
-from .arguments import StepName
 from .open_run import opened
+from .step_and_time_arguments import StepName
 
 
 def show_raw(config: Config, run: str, step: StepName | None, *, as_json: bool) -> int:

@@ -6,7 +6,7 @@ import time
 import click
 
 from ...config import Config
-from ...config.values import show
+from ...config.parse_values import show
 from ...store import RunStatus, StoreError
 from ...timeline.state.calls_before import Exchanges
 from ...timeline.state.find_state import find_seq_at, find_state
@@ -20,8 +20,8 @@ from ...timeline.state.render import (
 )
 from ..progress import ProgressBar
 from ..standard_streams import print_status
-from .arguments import StepName, parse_moment
 from .open_run import opened
+from .step_and_time_arguments import StepName, parse_moment
 
 
 def show_state(

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from ...addons.run.exchange_events import idempotency_key, intent_row, outcome_event
 from ...addons.run.pending_exchange import HELD_BYTES
-from ...addons.run.repeats import Effect, Effects
+from ...addons.run.repeated_effects import Effect, Effects
 from ...config import Config
 from ...store import Ingest, Record, RunInfo, RunStatus, Store, StoreError
 from ...tape.canonical.canonical_request import (
@@ -48,8 +48,8 @@ from ...tape.records.build_exchange import Asked, Outcome, build_exchange
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redact_heads import find_apart, in_order
 from ...tape.redaction.redactor import Redactor, redactions_of
+from ...timeline.formats.imported_times import Times
 from ...timeline.formats.jsonl import MAX_LINE_BYTES, BadLine, ParsedLine, read_line
-from ...timeline.formats.line_times import Times
 
 _RULE = "import"
 _PIECE_BYTES = 1 << 20

@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 from ...addons.rehearsal.rehearse import Rehearsal, RehearsedRun, rehearse
 from ...addons.rehearsal.render_report import render_rehearsal
 from ...config import Config, Mode, parse_match
-from ...config.profiles.profile import parse_profile
-from ...config.profiles.shipped import find_profiles
+from ...config.profiles.client_profile import parse_profile
+from ...config.profiles.shipped_profiles import find_profiles
 from ...store import RunInfo, Store, StoreError
 from ...tape.canonical.canonical_request import find_field_rules
 from ...timeline.learning.changed_secrets import have_one_key
+from ...timeline.learning.identifying_words import HashWord
 from ...timeline.learning.learn import Lesson, learn
 from ...timeline.learning.propose_profile import propose_profile, with_profile
 from ...timeline.learning.propose_telemetry import find_telemetry
 from ...timeline.learning.render_text import render_lesson
 from ...timeline.learning.try_profiles import Trial, render_rest, try_on_one, try_on_two
-from ...timeline.learning.words import HashWord
 from ..progress import ProgressBar
-from ..trust.secret_files import find_redaction_key
+from ..trust.redaction_and_receipt_keys import find_redaction_key
 from .find_tape import get_recording, redactor_of
 from .open_store import open_store
 from .restore_archived import restore_runs

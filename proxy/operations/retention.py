@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...config import Config
-from ...config.values import LABEL_RULE, is_label
+from ...config.parse_values import LABEL_RULE, is_label
 from ...store import (
     RunInfo,
     RunOpen,
@@ -25,7 +25,7 @@ from ...tape.records.events import Event, EventKind
 from ...tape.shell_words import shell_word
 from ...timeline.reading.placeholder_key import find_key
 from ..progress import ProgressBar
-from ..trust.secret_files import open_redaction_key
+from ..trust.redaction_and_receipt_keys import open_redaction_key
 from .find_tape import redactor_of
 from .notes import user_name
 from .open_store import open_store

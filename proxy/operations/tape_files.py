@@ -14,7 +14,7 @@ from ...tape.records.tape_file import Kind, read_records
 from ...timeline.formats.tape_file import Progress, export_tape, import_tape, read_row
 from ..progress import ProgressBar
 from ..trust.atomic_files import temporary_sibling
-from ..trust.secret_files import open_redaction_key
+from ..trust.redaction_and_receipt_keys import open_redaction_key
 from .find_tape import redactor_of
 from .import_jsonl import Imported, LineImport, import_lines
 from .open_store import open_store

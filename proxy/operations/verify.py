@@ -62,7 +62,7 @@ def _verify_batches(runs: list[RunInfo], progress: ProgressBar) -> dict[int, Ver
         return {}
     require_pyarrow()
     from ...timeline.archiving.move_runs import by_batch
-    from ...timeline.checks.archived import verify_batch
+    from ...timeline.checks.verify_archived_runs import verify_batch
 
     found: dict[int, Verified] = {}
     for (place, batch), members in by_batch(runs).items():

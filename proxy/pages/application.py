@@ -24,13 +24,13 @@ from ..control.http.route import match_path
 from ..control.http.serving import read_json, require_own_opener
 from ..errors import NotAnswered
 from . import fleet_data, html_pages, run_data
-from .asked import HTML, Asked, Reply, read_query, reply_json
 from .events import Now, stream_events
-from .fetching import Fetches
+from .fetch_archived_runs import Fetches
 from .gates import Gates
-from .library import Library
+from .request_and_reply import HTML, Asked, Reply, read_query, reply_json
 from .run_again import RunAgain
 from .sessions import Links, Rights, Sessions
+from .store_reader import Library
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from ...store import RunInfo, RunStatus
 from ..control.address import find_addresses
 from ..control.client import ask
 from ..control.http.error_body import ControlError
-from .asked import Asked, Reply, reply_json
-from .library import Library, sum_up
+from .request_and_reply import Asked, Reply, reply_json
+from .store_reader import Library, sum_up
 
 _EVERY_S = 0.5
 _ALIVE = 4

@@ -11,9 +11,9 @@ from ...timeline.fleet.find_runs import grep_runs
 from ...timeline.steps.read_run import RunReader
 from ...web.views.diff_view import DiffView, compare_runs
 from ...web.views.run_facts import run_json, run_row
-from ...web.views.run_parts import find_role_of
-from .asked import Asked, Reply, read_number, read_word, reply_json
-from .library import Library, newest_first
+from ...web.views.run_page_sections import find_role_of
+from .request_and_reply import Asked, Reply, read_number, read_word, reply_json
+from .store_reader import Library, newest_first
 
 WINDOW = 50
 IN = ("text", "url", "label")

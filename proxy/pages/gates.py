@@ -14,18 +14,18 @@ from ...tape.policy.approval_decision import Ruling
 from ...tape.records.events import EventKind
 from ...tape.shell_words import shell_word
 from ...timeline import build
-from ...timeline.reading.as_written import read_form, read_json
+from ...timeline.reading.exact_body_values import read_form, read_json
 from ...timeline.receipts.interventions.limits import LimitsAccount
-from ...web.views.run_parts import view_effects
-from ...web.views.texts import safe_block, safe_short
+from ...web.views.run_page_sections import view_effects
+from ...web.views.safe_text import safe_block, safe_short
 from ...web.views.value_tree import Line, list_pairs, list_value
 from ..control.address import Address, find_addresses
 from ..control.client import ask
 from ..control.handlers.gates import FIELDS, VALUE
 from ..control.http.error_body import ControlError
 from ..errors import NotAnswered
-from .asked import Asked, Reply, reply_json
-from .library import Library, newest_first
+from .request_and_reply import Asked, Reply, reply_json
+from .store_reader import Library, newest_first
 
 _RULED = 100
 _RUNS = 40

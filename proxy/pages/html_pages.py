@@ -15,21 +15,20 @@ from ...web.views.context_view import view_context
 from ...web.views.exchange_view import view_exchange
 from ...web.views.run_facts import is_quick, run_row
 from ...web.views.run_index import Mark, find_unsent, first_effects
-from ...web.views.run_parts import (
+from ...web.views.run_page_sections import (
     find_role_of,
     view_cache,
     view_divergence,
     view_files,
     view_receipt,
 )
-from ...web.views.texts import safe_block, safe_short, safe_word
+from ...web.views.safe_text import safe_block, safe_short, safe_word
 from ..control.http.error_body import ControlError
-from ..looking_back.arguments import StepName
-from .asked import Asked, Reply, read_number, read_word
-from .fetching import Fetches
+from ..looking_back.step_and_time_arguments import StepName
+from .fetch_archived_runs import Fetches
 from .fleet_data import IN, Comparisons, table_rows
 from .gates import Gates, view_gate
-from .library import Library, OpenRun
+from .request_and_reply import Asked, Reply, read_number, read_word
 from .run_again import RunAgain, find_texts
 from .run_data import (
     find_exchange,
@@ -41,6 +40,7 @@ from .run_data import (
     window_of_rows,
 )
 from .sessions import Rights
+from .store_reader import Library, OpenRun
 
 _WINDOW = 60
 """Lines of a list that are in a page as it comes."""

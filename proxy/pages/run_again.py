@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...tape.edits.answer import edit_answer, read_plain_answer, read_recorded_answer
-from ...tape.edits.as_shown import as_typed, restore_lines
+from ...tape.edits.edit_answer import edit_answer, read_plain_answer, read_recorded_answer
+from ...tape.edits.editable_text import as_typed, restore_lines
 from ...tape.exchange import Exchange, RequestClass
-from ...timeline.receipts.plain_text import plain_lines
-from ...timeline.steps.context import read_context
+from ...timeline.receipts.safe_terminal_text import plain_lines
+from ...timeline.steps.model_context import read_context
 from ..control.http.error_body import ControlError
-from .asked import Asked, Reply, read_number, reply_json
-from .library import Library
+from .request_and_reply import Asked, Reply, read_number, reply_json
+from .store_reader import Library
 
 REASON = "edited on the page"
 _MOST = 48 * 1024

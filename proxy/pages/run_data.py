@@ -9,18 +9,18 @@ from ...timeline.blame.find_origin import Blame, find_blame
 from ...timeline.blame.render import blame_json
 from ...timeline.reading.exchange_json import exchange_json
 from ...timeline.receipts.exchange_rows import find_shown
-from ...timeline.rules.contracts import found_in
+from ...timeline.rules.contract_violations import found_in
 from ...web.views.addresses import run_path
 from ...web.views.context_view import part_json, view_context
-from ...web.views.moves import GO, OF
-from ...web.views.rows import fold_steps
 from ...web.views.run_facts import run_json
 from ...web.views.run_index import Mark
-from ...web.views.strip import WIDTH, Axis, draw_strip
+from ...web.views.scrubber_stops import GO, OF
+from ...web.views.step_rows import fold_steps
+from ...web.views.timeline_strip import WIDTH, Axis, draw_strip
 from ..control.http.error_body import ControlError
-from ..looking_back.arguments import StepName, parse_step
-from .asked import Asked, Reply, read_number, read_word, reply_json
-from .library import Library, OpenRun
+from ..looking_back.step_and_time_arguments import StepName, parse_step
+from .request_and_reply import Asked, Reply, read_number, read_word, reply_json
+from .store_reader import Library, OpenRun
 
 LIMIT = 200
 _BODY = 65_536

@@ -17,12 +17,12 @@ from ...web.render import warm_up
 from ...web.views.addresses import run_path
 from ..control.address import open_token
 from ..control.http.access import Guard, make_own_name
-from ..control.http.loopback import HOSTS, PAIR, listen_at
+from ..control.http.listen_on_loopback import HOSTS, PAIR, listen_at
 from ..control.http.serving import serve_on
 from ..errors import EngineError
 from .application import Application
-from .library import Library, end_process
 from .sessions import Links, Rights
+from .store_reader import Library, end_process
 
 SWITCH_S = 0.001
 """How long one thread computes before another may: pages are asked for while runs are read."""

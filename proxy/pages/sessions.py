@@ -5,7 +5,7 @@ from collections import OrderedDict
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 
-from ..control.http.links import Links, Rights
+from ..control.http.one_time_links import Links, Rights
 
 __all__ = ["COOKIE", "Links", "Rights", "Sessions"]
 

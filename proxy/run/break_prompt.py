@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ... import PlayheadError
-from ...addons.run.lifecycle.breaks import BreakError, Breaks, HeldAtBreak
+from ...addons.run.lifecycle.held_at_breakpoints import BreakError, Breaks, HeldAtBreak
 from ...addons.run.pending_exchange import PendingExchange
 from ...tape.diff.divergence_types import one_line
 from ...tape.policy.breakpoints import BreakCommand
 from ...timeline.receipts.render_text import show_text
-from ..given_texts import edit_text, read_file
+from ..file_or_editor_text import edit_text, read_file
 from ..standard_streams import print_status
 
 HELP = "step (s), continue (c), answer FILE, answer --edit, quit (q)"
@@ -155,7 +155,7 @@ class BreakPrompt:
         """Read an answer from a file, or from the editor. Blocks. Raises: PlayheadError."""
         if what != "--edit":
             return read_file(Path(what))
-        from ...tape.edits.answer import read_plain_answer
+        from ...tape.edits.edit_answer import read_plain_answer
 
         recorded = held.read_recorded()
         text = read_plain_answer(recorded) if recorded is not None else b"{}\n"

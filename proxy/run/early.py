@@ -8,12 +8,12 @@ import os
 from collections.abc import Sequence
 
 from ...config import Config
-from ..folder.area import find_area, find_linked
+from ..folder.command_folders import find_area, find_linked
 from ..sandbox.filesystem.named_pipes import Search, Where
 from ..sandbox.filesystem.protection import find_unsearched, make_loaded_folders
-from ..sandbox.helper import Helper
 from ..sandbox.network.listeners import Service
 from ..sandbox.preflight import require_system
+from ..sandbox.sandbox_process import Helper
 
 
 class Early:

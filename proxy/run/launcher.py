@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ...addons.run.lifecycle.breaks import Breaks, HeldAtBreak
+from ...addons.run.lifecycle.held_at_breakpoints import Breaks, HeldAtBreak
 from ...addons.run.run_state import OpenRun
 from ...addons.stop import stop_run
 from ...config import Config, Control, Listen, Mode, OnFull
@@ -31,32 +31,32 @@ from ...tape.redaction.redactor import Redactor
 from ...tape.shell_words import shell_word
 from ...timeline import Receipt, build, exit_code, render_receipt
 from ...timeline.lookup.crashed_runs import find_crashed, find_first
-from ...timeline.lookup.nearest_seq import no_exchange
+from ...timeline.lookup.missing_exchange_error import no_exchange
 from ...timeline.receipts.command.command_end import find_files
 from ..capture import KINDS
 from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
-from ..open_files import usual_limit
+from ..open_file_limit import usual_limit
 from ..operations.find_tape import choose_recording
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
-from ..processes.connections import SocketWatch
-from ..processes.fixed_addresses import fixed_addresses
-from ..processes.own_ports import MachinePorts
+from ..processes.client_processes import SocketWatch
+from ..processes.command_listening_ports import MachinePorts
+from ..processes.disable_aslr import fixed_addresses
 from ..processes.proc import Process, find_process
 from ..progress import ProgressBar
-from ..sandbox.filesystem.hard_links import find_second_names, use_own_inodes
+from ..sandbox.filesystem.break_hard_links import find_second_names, use_own_inodes
 from ..sandbox.filesystem.named_pipes import NOTHING, Found, Search
 from ..sandbox.filesystem.protection import make_loaded_folders, restrict_imports
 from ..standard_streams import print_status
 from ..trust.environment import environment, proxy_url
 from ..trust.receipt_file import ReceiptFile
 from ..trust.receipt_signature import sign
-from ..trust.secret_files import open_receipt_key
-from .archived_files import ArchivedFiles, find_archives
+from ..trust.redaction_and_receipt_keys import open_receipt_key
+from .archive_changes import ArchivedFiles, find_archives
 from .outputs import Stdout, hide_files
-from .replaced import find_replaced, remove_replaced, require_startable
+from .replace_recording import find_replaced, remove_replaced, require_startable
 from .runtime import Runtime
 from .tampering import MOST_TOLD, Baseline, named_files
 from .work_folder import AnyFolder, WorkFolder
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from ..capture.prefork import Prefork
     from .early import Early
     from .record_captured import CapturedProcess
-    from .same_task import TaskWatch
     from .sandboxed import AnySandbox, Place, SandboxedRun
+    from .tape_of_same_task import TaskWatch
 
 _MOST_NAMED = 4
 """Recordings of one name that are listed."""
@@ -231,7 +231,7 @@ def replay_like(
 
     Raises: PlayheadError, before the command is started, or where there is no such recording.
     """
-    from .same_task import guess_tape
+    from .tape_of_same_task import guess_tape
 
     with open_store(config, readonly=True) as store:
         run = guess_tape(store, command)
@@ -455,13 +455,15 @@ def _is_interrupted(code: int, receipt: Receipt) -> bool:
 
 
 def _watch_task(runtime: Runtime, run: str, shown: Sequence[str]) -> "TaskWatch":
-    from .same_task import TaskWatch  # which reads costs and outcomes, as no other replay does
+    from .tape_of_same_task import (
+        TaskWatch,  # which reads costs and outcomes, as no other replay does
+    )
 
     return TaskWatch(runtime, run, shown)
 
 
 def _saved_line(store: Store, run: RunInfo) -> str:
-    from .same_task import saved_line
+    from .tape_of_same_task import saved_line
 
     return saved_line(store, run)
 
@@ -762,7 +764,7 @@ async def _begun(open_run: OpenRun) -> RunInfo:
 
 def _hash_environment(redactor: Redactor) -> list[str]:
     """Give what `learn` knows the words of the environment by: an id that came from there is none that the command has made."""
-    from ...timeline.learning.words import hash_environment  # here: a replay needs none
+    from ...timeline.learning.identifying_words import hash_environment  # here: a replay needs none
 
     return hash_environment(os.environ.values(), redactor.hash_word)
 

@@ -17,10 +17,10 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from ...tape.folders.changes import Change
+from ...tape.folders.hide_secret_names import hide_names
 from ...tape.folders.manifest import Kind
-from ...tape.folders.secret_names import hide_names
 from ...timeline.receipts.command.compare_files import LEFT_OUT, UNWRITTEN
-from ..folder.execution import Execution
+from ..folder.execution_folder import Execution
 from ..standard_streams import write_all
 
 MOST_FILES = 20_000

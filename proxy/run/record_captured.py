@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...config import Config
+from ..capture.command_starter import Installed
+from ..capture.connection_origins import Origins
 from ..capture.destination import HTTP_PORTS
-from ..capture.origins import Origins
 from ..capture.prefork import Prefork, explain, unable
-from ..capture.starter import Installed
 from ..errors import EngineError
 from .runtime import Runtime
 

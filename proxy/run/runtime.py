@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from ...addons.run.lifecycle.client_groups import Processes
+from ...addons.run.lifecycle.client_process_groups import Processes
 from ...addons.run.registry import RunRegistry, name_after
 from ...config import Config, ConfigError, Listen, Watcher
 from ...store import put_ballast
@@ -25,12 +25,12 @@ from ..engine import Engine
 from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_run
-from ..processes import connections as sockets
+from ..processes import client_processes as sockets
 from ..processes.proc import group_alive
 from ..trust.ca import CertificateAuthority, certificate_store, open_ca
-from ..trust.kept_searches import KeptSearches
-from ..trust.secret_files import open_redaction_key
-from ..trust.upstream_routes import read_routes
+from ..trust.compiled_search_cache import KeptSearches
+from ..trust.redaction_and_receipt_keys import open_redaction_key
+from ..trust.upstream_proxies import read_routes
 
 logger = logging.getLogger(__name__)
 

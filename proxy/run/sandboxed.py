@@ -22,16 +22,16 @@ from ..sandbox.filesystem.named_pipes import (
 )
 from ..sandbox.filesystem.protection import find_unsearched
 from ..sandbox.filesystem.socket_reachability import find_reachable
-from ..sandbox.helper import Helper
 from ..sandbox.network.dns_answers import Names
 from ..sandbox.network.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Service
 from ..sandbox.network.local_services import Relay, Use
-from ..sandbox.network.own_ports import SandboxPorts
+from ..sandbox.network.loopback_connector import SandboxPorts
 from ..sandbox.network.packet_capture import Attempt, PacketCapture
 from ..sandbox.network.resolver import Resolver
 from ..sandbox.sandbox import Sandbox, SandboxListeners, SocketUse
+from ..sandbox.sandbox_process import Helper
 from ..trust.environment import proxy_url
-from .archived_files import find_archives
+from .archive_changes import find_archives
 from .runtime import Runtime
 
 _MOST_SOCKETS = 1000
@@ -110,7 +110,7 @@ class OwnNamespaces:
         files: those of the configuration, to be protected from it.
         fixed: folders that have to stay where they are.
         pipes: what the search for named pipes found.
-        copies: mounts that put copies in the place of working folders (`working_copies`).
+        copies: mounts that put copies in the place of working folders (`mount_folder_copies`).
         closed: folders with the layers of those, which the command must not reach.
         elsewhere: folders outside the working folder that git writes to for it.
         helper: one that was started before, for this command.

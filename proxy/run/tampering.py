@@ -17,10 +17,10 @@ from pathlib import Path
 from ... import __path__ as package_path
 from ...config import Config
 from ...store.paths import CA_KEY, DATA, LOG, PRIVATE, RECEIPT_KEY, REDACTION_KEY
+from ..sandbox.filesystem.playhead_startup_paths import find_startup_places
 from ..sandbox.filesystem.protection import SYSTEM, find_rewritten, loaded_files
-from ..sandbox.filesystem.startup_places import find_startup_places
 from ..trust.ca import CERTIFICATE_FILE
-from .installed_files import InstalledFiles
+from .installed_file_changes import InstalledFiles
 
 _MOST_BYTES = 64 << 20
 MOST_TOLD = 20
@@ -292,7 +292,7 @@ def _was_changed(was: _Loaded, now: _Loaded) -> bool:
     """Say whether a file has another content.
 
     Installers link files of one environment into the next, which changes the count of links and the last time alone. The
-    first run in a sandbox gives such a file an inode of its own (`hard_links.py`), perhaps beside this one; what is in a
+    first run in a sandbox gives such a file an inode of its own (`break_hard_links.py`), perhaps beside this one; what is in a
     sandbox finds only files that have one.
     """
     if was[3] > 1 and now[3] == 1 and (was[0], was[2], was[4]) == (now[0], now[2], now[4]):

@@ -17,11 +17,11 @@ from ...store.encryption.key import VARIABLE as KEY_VARIABLE
 from ...tape.folders.manifest import show_path
 from ..determinism import PreloadBundle
 from ..errors import EngineError
-from ..folder.area import Area, find_area, find_linked
-from ..folder.execution import AUTO, IN_PLACE, OVERLAY, Execution, Kept, Wanted, prepare
+from ..folder.command_folders import Area, find_area, find_linked
+from ..folder.execution_folder import AUTO, IN_PLACE, OVERLAY, Execution, Kept, Wanted, prepare
 from ..folder.git import find_tracked_ignored
-from ..folder.look import IgnoreFilter
-from ..folder.overlay import Trial, command_words, find_overlay
+from ..folder.list_folder import IgnoreFilter
+from ..folder.overlay_support import Trial, command_words, find_overlay
 from ..folder.recording import (
     MOST_ROWS,
     FolderRecording,
@@ -33,7 +33,7 @@ from ..folder.restore import NotBegun, count_files, name_files
 from ..folder.savepoints import END, Savepoints
 from ..sandbox.channel import write_variables
 from ..standard_streams import print_status
-from .archived_files import find_archives
+from .archive_changes import find_archives
 from .outputs import Folder, LayeredFolder
 from .runtime import Runtime
 

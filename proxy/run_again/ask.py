@@ -17,7 +17,7 @@ import click
 from ...config import Config, Listen, Mode
 from ...store import RunInfo, Store
 from ...tape.diff.divergence_types import one_line
-from ...tape.edits.request import change_request
+from ...tape.edits.edit_model_request import change_request
 from ...tape.exchange import Exchange, Request, RequestClass, RunId, Seq
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch, RequestChange
@@ -28,16 +28,16 @@ from ...timeline.reading.call_cost import has_prices
 from ...timeline.state.calls_before import read_answer
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
-from ..given_texts import edit_text, read_file
+from ..file_or_editor_text import edit_text, read_file
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import own_control
 from ..run.runtime import Runtime
 from ..standard_streams import print_status
 from .branch import NO_PRICES, Repeat, Spent, confirm, find_tape, limit_run, reserve
-from .credentials import with_credential, without_framing
-from .declare import find_point, live_rule
-from .price import find_price, find_spent, show_unpriced
+from .branch_price import find_price, find_spent, show_unpriced
+from .declare_branch import find_point, live_rule
+from .fill_in_credential import with_credential, without_framing
 from .spread import describe, render, spread, to_json
 
 _REASON = "asked again"
@@ -157,7 +157,7 @@ def _find_first(store: Store, tape: RunInfo, recorded: Exchange) -> Seq:
 def _read_change(recorded: Exchange, question: Question) -> RequestChange:
     """Read how it is asked otherwise. Raises: ValueError; EngineError."""
     if question.edit:
-        from ...tape.edits.places import parse_json
+        from ...tape.edits.find_json_error import parse_json
 
         tree = json.loads(recorded.request.body)
         text = json.dumps(tree, indent=2, ensure_ascii=False).encode()

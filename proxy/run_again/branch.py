@@ -27,8 +27,8 @@ from ..run.launcher import Breaking, ContainerHost, Output
 from ..run.launcher import branch as run_branch
 from ..standard_streams import print_status
 from .announcements import NOTHING_LEAVES, announce_command, announce_live, announce_routes
-from .declare import Asked, declare
-from .price import Price, find_price, find_spent, left_of, show_unpriced
+from .branch_price import Price, find_price, find_spent, left_of, show_unpriced
+from .declare_branch import Asked, declare
 
 _NEEDS_PRICES = "{} needs the prices of models, which are not installed"
 NO_PRICES = _NEEDS_PRICES.format("--cap")

@@ -17,7 +17,7 @@ from ...tape.records.events import EventKind
 from ...tape.shell_words import shell_word
 from ...timeline.lookup.crashed_runs import find_crashed, find_first, read_crash
 from ...timeline.receipts.command.command_end import find_command
-from ..folder.execution import AUTO, IN_PLACE
+from ..folder.execution_folder import AUTO, IN_PLACE
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, Output

@@ -22,12 +22,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from ..processes.fixed_addresses import fixed_addresses
+from ..processes.disable_aslr import fixed_addresses
 from .channel import Channel, read_variables
-from .connects import Watcher
+from .connect_for_command import Watcher
 from .filesystem import mountinfo, mounts
 from .kernel import landlock, namespaces, seccomp, syscalls
-from .network import listeners, netlink, own_ports_process
+from .network import listeners, loopback_connector_process, netlink
 from .network.packet_counters import PLACE, read_counters
 
 _SETUP_FAILED = 125
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
         families = netlink.make_all_local()
         services = [listeners.Service(*one) for one in given.data["services"]]
         made = listeners.listen(families, services, given.data["ports"])
-        made.append(("own_ports", own_ports_process.fork()))
+        made.append(("own_ports", loopback_connector_process.fork()))
     except OSError as error:
         return _fail(channel, step, error)
     try:

@@ -10,9 +10,9 @@ from typing import Any
 from ..errors import EngineError
 from .channel import Channel, Message
 from .filesystem.masking import Plan
-from .helper import Helper
 from .network.listeners import Service
 from .preflight import explain, require_system
+from .sandbox_process import Helper
 
 _STDOUT = 1
 _SETUP_S = 20.0

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...tape.canonical.json_rpc import Key, find_places, parse_id
+from ...tape.canonical.json_rpc_client_ids import Key, find_places, parse_id
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of a message."""

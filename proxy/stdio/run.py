@@ -10,15 +10,15 @@ from pathlib import Path, PurePath
 from urllib.parse import quote
 
 from ...config import Mode
-from ...tape.canonical.json_rpc import STDIO_HOST
+from ...tape.canonical.json_rpc_client_ids import STDIO_HOST
 from ...tape.headers.shipped_lists import STDIO_COMMAND, STDIO_INSTANCE
 from ..errors import EngineError
 from ..standard_streams import print_status
 from ..trust.variables import TABLE, Holds, names
+from .client_pipe import Pipe
 from .find_proxy import Place, find_place
 from .http import Fields
 from .messages import LineTooLong
-from .pipe import Pipe
 from .server import Server
 
 _STARTERS = frozenset(

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...tape.canonical.json_rpc import Key
+from ...tape.canonical.json_rpc_client_ids import Key
 from ..errors import EngineError
 from ..standard_streams import print_status
 from .http import Responder

@@ -38,7 +38,7 @@ from ...store import make_own_folder, require_own_contents, require_own_folder
 from ...store.paths import CA_KEY, PRIVATE
 from ..errors import EngineError
 from .atomic_files import temporary_sibling, write_new, write_public
-from .roots import certificates_in, find_system_trust, merge, roots_in_force
+from .client_root_certificates import certificates_in, find_system_trust, merge, roots_in_force
 
 if TYPE_CHECKING:
     from mitmproxy.certs import CertStore

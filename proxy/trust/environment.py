@@ -22,7 +22,7 @@ from ...store.encryption.key import VARIABLE
 from ..errors import EngineError
 from .atomic_files import write_public
 from .ca import BUNDLE_FILE, CERTIFICATE_FILE
-from .roots import certificates_in
+from .client_root_certificates import certificates_in
 from .variables import OUTRANKING, TABLE, Holds, names, rows
 
 WGETRC_FILE = "playhead-wgetrc"

@@ -20,9 +20,9 @@ import lmdb
 from ...tape.records.codec import BadRecord, pack_map, unpack
 from ..deltas.shared_prefixes import erase
 from ..errors import LogCorrupt, StoreError
-from ..keys import REWRITTEN_ROWS
 from ..lmdb.database import Database
 from ..lmdb.lock import StoreLock, hold_alone
+from ..lmdb_keys import REWRITTEN_ROWS
 from ..maintenance.removal import remove_rows
 from ..paths import MOVING
 from ..tables.run_info import Archived, RunInfo

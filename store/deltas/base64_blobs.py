@@ -22,8 +22,8 @@ import lmdb
 from blake3 import blake3
 
 from ...tape.records.codec import BadRecord
-from ..keys import number_key
 from ..lmdb.database import Database, Row
+from ..lmdb_keys import number_key
 from . import record_codec
 
 _EXTRACTED = b"\xc1"

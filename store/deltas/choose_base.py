@@ -23,7 +23,7 @@ from typing import NamedTuple
 from blake3 import blake3
 
 from ...tape.exchange import Request
-from .continuation import SAMPLE_BYTES, Body, Ends, Span, Traces, common_ends, find_added
+from .is_continuation import SAMPLE_BYTES, Body, Ends, Span, Traces, common_ends, find_added
 from .record_codec import MAX_DEPTH, MAX_SEQ, PREFIX_NAME_BYTES, BaseKey
 
 MAX_CHAINS = 16

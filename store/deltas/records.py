@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import lmdb
 
 from ...tape.records.codec import BadRecord
-from ..keys import pair_key
 from ..lmdb.database import Database
+from ..lmdb_keys import pair_key
 from . import record_codec
 from .record_codec import BaseKey, Packed
 

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 import lmdb
 
 from ...tape.records.codec import BadRecord, decode_exchange
-from ..keys import number_key
 from ..lmdb.database import Database
+from ..lmdb_keys import number_key
 from . import record_codec
 from .base64_blobs import body_place, has_blobs
 from .choose_base import Stored

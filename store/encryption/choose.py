@@ -2,13 +2,13 @@
 
 from .cipher import StoreCipher
 from .key import StoreKey
-from .plain import PlainCipher
+from .plain_cipher import PlainCipher
 
 
 def choose_cipher(key: StoreKey | None) -> StoreCipher:
     """Give the cipher for a key, or the plain cipher."""
     if key is None:
         return PlainCipher()
-    from .encrypted import AesCipher  # a store without a key does not wait for its imports
+    from .aes_cipher import AesCipher  # a store without a key does not wait for its imports
 
     return AesCipher(key)

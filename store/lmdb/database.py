@@ -15,10 +15,10 @@ import lmdb
 from ...tape.records.codec import BadRecord
 from ..encryption.cipher import StoreCipher
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
-from ..keys import number_key
+from ..lmdb_keys import number_key
 from .free_space import FreeSpace
-from .liveness import LivenessFile
 from .lock import StoreLock
+from .process_liveness import LivenessFile
 from .writer import Writer
 
 _PATIENCE_S = 5.0

@@ -18,7 +18,7 @@ from ..encryption.cipher import StoreCipher
 from ..encryption.key import ID_BYTES, VARIABLE, StoreKey
 from ..errors import StoreError, StoreTooNew, StoreUnwritable
 from ..folder_ownership import make_own_folder, require_own_file, require_own_folder
-from ..keys import (
+from ..lmdb_keys import (
     CHECK_ROW,
     ERASED_ROW,
     FORMAT,
@@ -31,9 +31,9 @@ from ..keys import (
 )
 from ..paths import BODIES, DATA, DATA_LOCK, LOG, OWNERS
 from .database import Database, unreadable
-from .liveness import create_liveness_file
 from .lock import StoreLock, hold_shared
 from .missing_pages import UnreadablePages, find_lost_page
+from .process_liveness import create_liveness_file
 
 logger = logging.getLogger(__name__)
 

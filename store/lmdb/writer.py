@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import lmdb
 
 from ..errors import StoreError, StoreUnwritable
-from ..keys import PROBE_ROW
+from ..lmdb_keys import PROBE_ROW
 from .free_space import FreeSpace
 
 if TYPE_CHECKING:

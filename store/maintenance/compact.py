@@ -13,9 +13,9 @@ from pathlib import Path
 import lmdb
 
 from ..errors import StoreError, StoreUnwritable
-from ..keys import ERASED_ROW
 from ..lmdb.lock import StoreLock, hold_alone
 from ..lmdb.open import holds_data, open_environment, open_tables, read_check
+from ..lmdb_keys import ERASED_ROW
 from ..paths import COMPACTED, DATA, DATA_LOCK, LOG
 from ..spill.partial_file import sync_folder
 from .backup import remove_backups

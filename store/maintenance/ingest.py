@@ -21,8 +21,8 @@ from ...tape.records.codec import BadRecord, pack_map, unpack
 from ...tape.records.events import CHAIN_START, Event, check_link, decode_event
 from ..deltas.shared_prefixes import rebase
 from ..errors import StoreError, StoreUnwritable
-from ..keys import ERASED_ROW, REWRITTEN_ROWS, number_key, pair_key
 from ..lmdb.database import Database
+from ..lmdb_keys import ERASED_ROW, REWRITTEN_ROWS, number_key, pair_key
 from ..tables.events import EventLog
 from ..tables.exchanges import Exchanges, Record
 from ..tables.folders import Content, Folders

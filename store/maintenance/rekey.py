@@ -21,7 +21,6 @@ from ..encryption.choose import choose_cipher
 from ..encryption.cipher import StoreCipher
 from ..encryption.key import StoreKey
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
-from ..keys import CHECK_ROW, LEFT_ROW, ORIGINALS, TABLES, TEXT_FROM
 from ..lmdb.lock import hold_alone
 from ..lmdb.open import (
     check_current,
@@ -33,6 +32,7 @@ from ..lmdb.open import (
     write_head,
     wrong_key,
 )
+from ..lmdb_keys import CHECK_ROW, LEFT_ROW, ORIGINALS, TABLES, TEXT_FROM
 from ..paths import DATA, LOG, REKEYED
 from ..spill.body_files import BodyFiles
 from ..spill.partial_file import Partial, sync_folder

@@ -6,9 +6,9 @@ import lmdb
 
 from ..deltas.shared_prefixes import erase, move_uses, release
 from ..errors import RunOpen
-from ..keys import CONTENT_USES, ERASED_ROW, FOLDERS, ORIGINALS, number_key
 from ..lmdb.database import Database
 from ..lmdb.free_space import find_unused
+from ..lmdb_keys import CONTENT_USES, ERASED_ROW, FOLDERS, ORIGINALS, number_key
 from ..paths import COMPACTED, DATA, LOG
 from ..spill.body_files import BodyFiles
 from ..tables.body_file_uses import FileUses

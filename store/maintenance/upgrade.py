@@ -7,7 +7,7 @@
 3. The first batch also writes the new format. So no version of Playhead opens a store that is half upgraded: an earlier
    version finds a newer format, the current version finds the row of rule 2.
 
-To change the format: raise `FORMAT` in `store/keys.py`, add the step from the format before to `STEPS`, and add a golden file
+To change the format: raise `FORMAT` in `store/lmdb_keys.py`, add the step from the format before to `STEPS`, and add a golden file
 of the new format (`tests/golden/make.py`). The golden files of earlier formats stay: each is upgraded in the tests.
 """
 
@@ -22,7 +22,6 @@ from ..encryption.choose import choose_cipher
 from ..encryption.cipher import StoreCipher
 from ..encryption.key import StoreKey
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
-from ..keys import FORMAT, TABLES, UPGRADE_ROW
 from ..lmdb.lock import hold_alone
 from ..lmdb.open import (
     holds_data,
@@ -32,6 +31,7 @@ from ..lmdb.open import (
     too_old,
     wrong_key,
 )
+from ..lmdb_keys import FORMAT, TABLES, UPGRADE_ROW
 from ..paths import LOG
 from .backup import make_backup
 

@@ -20,11 +20,11 @@ from ...tape.exchange import Chunk, Spilled
 from ...tape.records.codec import PIECE_BYTES, BadRecord, unpack_pieces
 from ..encryption.cipher import ReadableFile, StoreCipher
 from ..errors import LogCorrupt, StoreUnwritable
-from ..lmdb.liveness import is_locked
+from ..lmdb.process_liveness import is_locked
 from .partial_file import PIECE_BATCH, BodyFolder, Partial, unwritable
 
 if TYPE_CHECKING:
-    from ...tape.redaction.stream import Stream
+    from ...tape.redaction.redact_large_body import Stream
     from .spool import Spool
 
 _READ_BYTES = 256 * 1024

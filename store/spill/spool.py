@@ -18,7 +18,7 @@ from ..errors import StoreUnwritable
 from .partial_file import PIECE_BATCH, BodyFolder, Partial, unwritable
 
 if TYPE_CHECKING:
-    from ...tape.redaction.stream import Stream
+    from ...tape.redaction.redact_large_body import Stream
 
 _WRITE_BYTES = 256 * 1024
 """Gathered before a thread is asked to write."""
@@ -242,9 +242,7 @@ class Spool:
         if self._stream is None:
             body.write(data)
             return
-        from ...tape.redaction.stream import (
-            WINDOW_BYTES,  # loaded already, by whoever gave the stream
-        )
+        from ...tape.redaction.redact_large_body import WINDOW_BYTES
 
         for piece in data:
             for at in range(0, len(piece), WINDOW_BYTES):

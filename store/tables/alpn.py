@@ -3,8 +3,8 @@
 import lmdb
 
 from ...tape.exchange import Exchange
-from ..keys import origin_key
 from ..lmdb.database import Database
+from ..lmdb_keys import origin_key
 from .run_info import RunInfo
 
 _HTTP1 = b"http/1.1"

@@ -7,8 +7,8 @@ import lmdb
 from ...tape.exchange import Exchange
 from ...tape.records.codec import DIGEST_BYTES, BadRecord
 from ..errors import LogCorrupt
-from ..keys import pair_key
 from ..lmdb.database import Database, Row
+from ..lmdb_keys import pair_key
 from .run_info import RunInfo
 
 

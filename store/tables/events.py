@@ -15,9 +15,9 @@ from ...tape.records.events import (
     encode_event,
 )
 from ..errors import LogCorrupt, StoreUnwritable
-from ..keys import number_key, pair_key
 from ..lmdb.database import Database, Row
 from ..lmdb.writer import Operation
+from ..lmdb_keys import number_key, pair_key
 from .run_info import RunInfo
 
 if TYPE_CHECKING:

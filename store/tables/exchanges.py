@@ -22,13 +22,13 @@ from ..deltas.choose_base import DeltaChains, Placement, Stored
 from ..deltas.records import KEY_BYTES, Records
 from ..deltas.shared_prefixes import SharedPrefixes
 from ..errors import LogCorrupt
-from ..keys import can_be_number, fingerprint_key, number_key, pair_key
 from ..lmdb.database import Database, Row
 from ..lmdb.writer import Operation
+from ..lmdb_keys import can_be_number, fingerprint_key, number_key, pair_key
 from .alpn import Origins
 from .body_file_uses import files_row
 from .events import EventLog
-from .originals import Originals
+from .redacted_originals import Originals
 from .run_info import RunInfo
 from .websocket_messages import Messages
 

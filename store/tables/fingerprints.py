@@ -8,8 +8,8 @@ import lmdb
 
 from ...tape.exchange import Exchange, Fingerprint, Seq
 from ..errors import RunOpen, UnknownRun
-from ..keys import fingerprint_key, number_key
 from ..lmdb.database import Database
+from ..lmdb_keys import fingerprint_key, number_key
 from .run_info import RunInfo, RunStatus
 from .runs import RunList
 

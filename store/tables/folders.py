@@ -24,9 +24,9 @@ from ...tape.folders.manifest import (
 from ...tape.records.codec import BadRecord, pack_map, unpack
 from ..deltas import record_codec
 from ..errors import LogCorrupt, StoreError
-from ..keys import CONTENT_USES, CONTENTS, FOLDERS, number_key, pair_key
 from ..lmdb.database import Database, Row
-from ..lmdb.liveness import is_locked
+from ..lmdb.process_liveness import is_locked
+from ..lmdb_keys import CONTENT_USES, CONTENTS, FOLDERS, number_key, pair_key
 from .run_info import RunInfo
 
 NAME_BYTES = 16

@@ -2,8 +2,8 @@
 
 import time
 
-from ..keys import number_key
 from ..lmdb.database import Database
+from ..lmdb_keys import number_key
 from .run_info import RunInfo
 
 

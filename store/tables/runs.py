@@ -15,9 +15,9 @@ from ...tape.exchange import NO_TEXT, RedactedText, RunId, Seq
 from ...tape.records.codec import BadRecord
 from ...tape.records.events import Event, EventKind
 from ..errors import LogCorrupt, StoreError, UnknownRun
-from ..keys import MAX_NAME_BYTES, number_key
 from ..lmdb.database import Database
-from ..lmdb.liveness import is_locked
+from ..lmdb.process_liveness import is_locked
+from ..lmdb_keys import MAX_NAME_BYTES, number_key
 from .events import EventLog
 from .run_info import Owner, RunInfo, RunStatus
 

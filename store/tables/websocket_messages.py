@@ -10,10 +10,10 @@ from ...tape.records.codec import BadRecord, decode_message, encode_message
 from ...tape.records.events import HASH_BYTES
 from ..deltas import record_codec
 from ..errors import LogCorrupt
-from ..keys import message_key
 from ..lmdb.database import Database
 from ..lmdb.writer import Operation
-from .originals import Originals
+from ..lmdb_keys import message_key
+from .redacted_originals import Originals
 from .run_info import RunInfo
 
 

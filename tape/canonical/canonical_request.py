@@ -6,7 +6,7 @@ Rules:
    request can be explained, a stale answer cannot be noticed.
 2. What counts: method, scheme, host with its port, what the head says of host, method, path and scheme beside
    (`target_overrides.py`), path, query as pairs sorted by name, every header field and trailer that is not noise
-   (`headers/counted_fields.py`), and the body by its type: JSON as a value (`canonical/json.py`), a form as its pairs in order,
+   (`headers/compared_fields.py`), and the body by its type: JSON as a value (`canonical/json.py`), a form as its pairs in order,
    multipart without its boundary and those inside it, anything else as bytes. A request of class `telemetry` counts by method
    and URL without its query alone.
 3. Masks come from declared rules only: the shipped ones below, those of the configuration, and those of the profile of the
@@ -16,15 +16,15 @@ Rules:
    under the same rules, and bytes seen before need no parsing.
 
 The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
-ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`masks.py`); version 4 has kinds in the place of secrets in bodies and paths (`compare_placeholders.py`).
+ids of JSON-RPC that a client gives (`json_rpc_client_ids.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`regex_masks.py`); version 4 has kinds in the place of secrets in bodies and paths (`compare_placeholders.py`).
 Version 5 reads patterns as RE2 does, keeps the order of what has one name in a query, and leaves out boundaries inside
 others and the signatures of `aws-chunked` uploads. Version 6 has the names of a request's host that do not agree; version 7
 has all that its head says of host, method, path and scheme beside; version 8 has every header field and trailer that is not
 noise, marks in the place of ids of runs that are linked, what trailers say of host, method, path and scheme, and the target that
 a field names for a gateway, without the secrets of a query in a field; version 9 has the boundary of a multipart body that
 readers may read in several ways; version 10 has every `upgrade` but an offer of HTTP/2, and not the names of blocks
-(`block_names.py`); version 11 has marks in the place of numbers that were replaced; version 12 has marks in the place of secrets in
-header fields that count (`header_places.py`); version 13 has what the profile of a client leaves out (`client_profiles.py`);
+(`azure_block_names.py`); version 11 has marks in the place of numbers that were replaced; version 12 has marks in the place of secrets in
+header fields that count (`header_secret_places.py`); version 13 has what the profile of a client leaves out (`client_profiles.py`);
 version 14 has marks in the place of user and password of a URL in a field, of credentials among subprotocols of a WebSocket, and of
 the hash of what was not searched; version 15 has as effects what only a path called a model call or telemetry; version 16 has broken
 percent-encodings as they were written, the ids of a JSON-RPC batch in which two calls have one, and realm, algorithm and quality of
@@ -47,14 +47,14 @@ from urllib.parse import quote_plus, unquote_plus, unquote_to_bytes
 from blake3 import blake3
 
 from ...config.match_pattern import parse_match
-from ...config.profiles.profile import Profile
-from ...config.profiles.shipped import find_profiles
+from ...config.parse_values import parse_json_path
+from ...config.profiles.client_profile import Profile
+from ...config.profiles.shipped_profiles import find_profiles
 from ...config.schema import Config, IgnoreRule
 from ...config.targets.path_interpretations import normal_path, without_trailing
-from ...config.values import parse_json_path
 from ..exchange import ANOTHER, Fingerprint, Headers, HttpRequest, Request, RequestClass
 from ..headers.authorization import is_empty
-from ..headers.counted_fields import (
+from ..headers.compared_fields import (
     LINKED,
     MASKED,
     CountedFields,
@@ -71,13 +71,13 @@ from ..headers.shipped_lists import (
     may_have_key,
 )
 from ..records.content_coding import undo_coding
-from ..records.spelling import UNRESERVED
+from ..records.redacted_value_spelling import UNRESERVED
 from ..redaction.compare_placeholders import mark_fields, mark_request
-from ..redaction.header_places import is_marked, mark_header_places
-from ..redaction.places import SECRET, is_account, kind_of_header, query_kind
+from ..redaction.credential_fields import SECRET, is_account, kind_of_header, query_kind
+from ..redaction.header_secret_places import is_marked, mark_header_places
 from . import graphql
-from . import masks as patterns
-from .block_names import find_block_names, without_block_names
+from . import regex_masks as patterns
+from .azure_block_names import find_block_names, without_block_names
 from .client_profiles import (
     NO_PROFILES,
     ClientProfiles,
@@ -87,7 +87,7 @@ from .client_profiles import (
     mask_field,
 )
 from .json import JsonPath, Reading, Reduced, Swap, canonical_json, json_tree
-from .json_rpc import volatile_places
+from .json_rpc_client_ids import volatile_places
 from .multipart_delimiters import BOUNDARY, is_plain_boundary, replace_delimiters
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...config.match_pattern import Match
-from ...config.profiles.profile import Profile
-from ...config.values import parse_json_path
+from ...config.parse_values import parse_json_path
+from ...config.profiles.client_profile import Profile
 from ..exchange import Headers, HttpRequest
-from .masks import Clock, Pattern, Patterns, Placed, mask_bytes
+from .regex_masks import Clock, Pattern, Patterns, Placed, mask_bytes
 
 _AGENT = b"user-agent"
 _MOST_PRODUCT = 64

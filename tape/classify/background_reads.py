@@ -15,7 +15,7 @@ MCP's Streamable HTTP, whose client opens a stream to listen on beside its first
 import re
 from typing import NamedTuple
 
-from ...config.values import is_loopback
+from ...config.parse_values import is_loopback
 from ..exchange import Exchange, Phase, Request
 
 

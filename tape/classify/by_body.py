@@ -5,7 +5,7 @@ Protocols that send everything by POST to one URL (JSON-RPC, so MCP, and GraphQL
 1. A read is looked for only where no pattern speaks of a request, its method makes it an `effect`, and it can be taken in one
    way alone: one whose fields or URL claim another method, place or path is an effect, whatever its body says.
    What may leave in playback is never decided here: for that the class is the one that method and URL give.
-2. JSON-RPC 2.0 is read where each message, of one or of a batch, is a call of a method in `json_rpc.READS`.
+2. JSON-RPC 2.0 is read where each message, of one or of a batch, is a call of a method in `json_rpc_client_ids.READS`.
 3. GraphQL is read where the operation that is executed is a query; of a list, each. A query that does not begin with
    the word counts only at a URL that says `graphql` or `gql`. One whose URL has a part of it, too, is none: some servers take
    that part.
@@ -27,7 +27,7 @@ import msgspec
 
 from ...config.schema import Classes
 from ...config.targets.request_interpretations import find_ways
-from ..canonical import graphql, json_rpc
+from ..canonical import graphql, json_rpc_client_ids
 from ..canonical.canonical_request import BodyKind, open_body
 from ..canonical.target_overrides import claimed, claims_of
 from ..exchange import HttpRequest, RequestClass
@@ -95,7 +95,7 @@ def asks_to_read(request: HttpRequest) -> bool:
         return False
     if request.header(b"content-encoding") is not None or not _is_json(request):
         return False
-    reads = json_rpc.only_reads(body) or (
+    reads = json_rpc_client_ids.only_reads(body) or (
         not _asks_in_url(request) and _only_queries(body, _is_named(request))
     )
     return reads and _is_plain(body)

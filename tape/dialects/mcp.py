@@ -8,7 +8,7 @@ Source: Model Context Protocol, "Transports", "Tools", "Sampling"; JSON-RPC 2.0.
 
 from collections.abc import Mapping
 
-from ..canonical.json_rpc import STDIO_HOST
+from ..canonical.json_rpc_client_ids import STDIO_HOST
 from ..exchange import HttpRequest, HttpResponse
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.inference import (

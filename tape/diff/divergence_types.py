@@ -1,7 +1,7 @@
 """Divergences as values: kinds, differences, and the text for a person.
 
 Values are shown as one line of at most 200 characters, with nothing that a terminal would act on. Where two
-requests differ is found in `difference.py`, which recorded request was meant in `nearest.py`.
+requests differ is found in `request_differences.py`, which recorded request was meant in `nearest.py`.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 How a value looks does not tell what it is for: 20 digits may be drawn or be an amount, and a UUID may be drawn or be the document that
 is deleted or read. So its place has to prove it as well:
 
-1. It is called as the identifier of a request or process is (`place_names.py`), or is the `id` of a JSON-RPC message.
+1. It is called as the identifier of a request or process is (`field_name_meaning.py`), or is the `id` of a JSON-RPC message.
 2. It is called as the time at which something was made, and the value is a time of its own recording: not before this began, and not
    after the request.
 
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from email.utils import mktime_tz, parsedate_tz
 from typing import NamedTuple
 
-from .place_names import names_party, names_quantity, names_request, names_time
-from .volatile import ValueClass, bare
+from .classify_differing_values import ValueClass, bare
+from .field_name_meaning import names_party, names_quantity, names_request, names_time
 
 _BEFORE_S = 300.0
 """How long before the recording a program may have begun."""

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from ..canonical.canonical_request import BodyKind, ContentType, open_body
 from ..canonical.json import MASKED, is_number, light_tree
 from ..exchange import Request, Seq
-from .difference import common_prefix
 from .path_shape import path_shape
+from .request_differences import common_prefix
 
 _NEAR = 8
 """Candidates looked at closely."""

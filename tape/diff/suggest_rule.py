@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from urllib.parse import unquote_plus
 
 from ...config.match_pattern import parse_match
+from ...config.parse_values import check_json_path, parse_header_name, parse_parameter
 from ...config.schema import IgnoreRule
-from ...config.values import check_json_path, parse_header_name, parse_parameter
-from ..canonical.block_names import without_block_names
+from ..canonical.azure_block_names import without_block_names
 from ..canonical.canonical_request import DEFAULT_IGNORE, Rules, canonical, compile_rules
 from ..exchange import Request, RequestClass
+from .classify_differing_values import Seen, ValueClass, classify_values, decode_shown
 from .divergence_types import Difference
 from .made_anew import Value, Window, is_proved
-from .volatile import Seen, ValueClass, classify_values, decode_shown
 
 _MOST_PLACES = 32
 _EFFECT_NOTE = "this is an effect: with the rule, a request that differs there gets the recorded answer all the same"

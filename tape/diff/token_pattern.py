@@ -10,8 +10,8 @@ A duration that its text names as one (`Wall time 0.2 seconds`) may be the same 
 import re
 from collections.abc import Iterable, Sequence
 
-from ...config.profiles.narrow import OWN_LETTERS, check_narrow
-from ..canonical.masks import Pattern, what_is_left
+from ...config.profiles.overbroad_patterns import OWN_LETTERS, check_narrow
+from ..canonical.regex_masks import Pattern, what_is_left
 
 _DAY, _MINUTE, _SECOND = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}", ":[0-9]{2}"
 _FRACTION, _ZONE = r"\.[0-9]{%d}", "(?:Z|[+-][0-9]{2}:[0-9]{2})"

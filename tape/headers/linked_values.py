@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from .counted_fields import Linked, Space
+from .compared_fields import Linked, Space
 
 _MOST = 50_000
 """Values remembered of each run; those seen longest ago go first."""

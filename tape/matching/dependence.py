@@ -2,7 +2,7 @@
 
 Rules:
 
-1. B depends on A only if a value (`values.py`) that was first seen in A's answer stands in B's request.
+1. B depends on A only if a value (`traceable_values.py`) that was first seen in A's answer stands in B's request.
 2. First seen means: in nothing that was asked or answered before A's answer, A's own request included. So what
    every request carries (system prompts, names of models, schemas of tools) makes nothing depend on anything.
 3. Only what can have reached the agent by then counts: pieces that arrived after B had been asked for did not,
@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from ..diff.divergence_types import Dependence
 from ..exchange import Exchange, Request, RequestClass, Response, Seq
-from .values import Values, answer_body, answer_values
+from .traceable_values import Values, answer_body, answer_values
 
 
 def seen_answer(exchange: Exchange, before: Seq) -> Response | None:

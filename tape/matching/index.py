@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ...config.schema import Classes, Config, KeepRule, RedactRule
 from ..canonical.canonical_request import CANONICAL_VERSION, Rules, canonical, fingerprint, raw_key
-from ..canonical.json_rpc import find_places
+from ..canonical.json_rpc_client_ids import find_places
 from ..classify.by_body import class_now
 from ..exchange import Exchange, Fingerprint, RequestClass, Response, Seq
 from ..redaction.redactor import Redactor

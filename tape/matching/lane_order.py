@@ -21,7 +21,7 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ..canonical.json_rpc import STDIO_HOST
+from ..canonical.json_rpc_client_ids import STDIO_HOST
 from ..exchange import IMPORTED, Exchange, Lane, RequestClass, Seq
 from ..headers.shipped_lists import MCP_SESSION
 

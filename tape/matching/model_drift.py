@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from blake3 import blake3
 
 from ...config import ModelDrift
-from ...config.values import MAX_MODEL_NAME
+from ...config.parse_values import MAX_MODEL_NAME
 from ..canonical.canonical_request import (
     MARKER,
     BodyKind,
@@ -36,8 +36,8 @@ from ..canonical.canonical_request import (
 )
 from ..canonical.json import MAX_DEPTH, encode_tree, is_twice, json_tree, show_json
 from ..dialects import FIELDS, InferenceRequest, Places, read_places
-from ..diff.difference import json_step, show_difference
 from ..diff.divergence_types import ABSENT, Difference
+from ..diff.request_differences import json_step, show_difference
 from ..exchange import Request, RequestClass, Seq
 
 NAMES = {"tools": "tool schemas", "system": "system prompt"}

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..canonical.canonical_request import compared
-from ..diff.difference import common_prefix
 from ..diff.divergence_types import ABSENT, Difference, Origin
+from ..diff.request_differences import common_prefix
 from ..exchange import Redaction, Request, Response, Seq
 from .dependence import core, may_stand_in_answer
-from .values import MIN_VALUE, answer_leaves, ids, request_leaves
+from .traceable_values import MIN_VALUE, answer_leaves, ids, request_leaves
 
 _MIN_LEAF = 6
 """Characters of a shorter value that may still be looked for, as a whole string."""

@@ -92,7 +92,7 @@ class PlainAnswers:
 
 
 def _class_of(code: int) -> bytes:
-    """Give the characters that a placeholder may have this one for; see `redaction/placeholders/alike.py`."""
+    """Give the characters that a placeholder may have this one for; see `redaction/placeholders/same_form_value.py`."""
     if code in _CODED:
         return b"[A-Za-z0-9+/_-]"
     one = bytes([code])

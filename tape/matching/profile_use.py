@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from ..canonical.canonical_request import MAX_PARSED, Masks, Rules, counted_body
 from ..canonical.json import JsonPath, quick_tree
-from ..canonical.masks import Pattern, PlacedText, find_ids, find_placed, what_is_left
+from ..canonical.regex_masks import Pattern, PlacedText, find_ids, find_placed, what_is_left
 from ..exchange import Request, RequestClass
-from ..headers.counted_fields import Linked, Space
+from ..headers.compared_fields import Linked, Space
 from ..headers.shipped_lists import NEW_CONDITIONS
 
 

@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 from ..canonical.canonical_request import MAX_PARSED, NO_MASKS, Masks, Rules, message_form
 from ..canonical.client_profiles import agent_fields
-from ..diff.difference import differences
+from ..diff.decisive_ignored_places import may_decide
 from ..diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
-from ..diff.ignored_place import may_decide
+from ..diff.request_differences import differences
 from ..exchange import (
     Close,
     Exchange,
@@ -40,7 +40,7 @@ from ..exchange import (
     Seq,
     WebSocketMessage,
 )
-from ..matching.replaced_values import Changed
+from ..matching.compare_redacted_values import Changed
 from ..redaction.compare_placeholders import mark_message
 from .script import CAUSE_MARGIN_US
 

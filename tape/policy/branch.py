@@ -95,7 +95,7 @@ class SplicedAnswers(Protocol):
 
 
 class FaultSchedule(Protocol):
-    """The faults that a branch meets (`tape/schedules/running.py`). Belongs to one run."""
+    """The faults that a branch meets (`tape/schedules/remaining_faults.py`). Belongs to one run."""
 
     reordered: set[tuple[Seq, Seq]]
     """Pairs of exchanges of which the first is answered after the second."""

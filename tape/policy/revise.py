@@ -1,17 +1,17 @@
 """What changes a decision after the policy has made it: one pure function beside `decide`.
 
-| finding        | found by                      | the decision becomes                                         |
-|----------------|-------------------------------|--------------------------------------------------------------|
-| `MissedTunnel` | `deciding/lookup.py`          | SERVE the failed tunnel that comes before the request        |
-| `Recognised`   | `early_answers/serve_early.py`, `websockets/player.py` | SERVE the exchange whose request begins in the same way      |
-| `TooEarly`     | `deciding/lookup.py`          | REFUSE: it needs an answer that was not asked for yet       |
-| `Unreadable`   | `deciding/recorded.py`        | REFUSE: the recorded exchange cannot be read                 |
-| `Unsearched`   | `deciding/recorded.py`        | REFUSE: the recorded answer was not kept whole               |
-| `Disagreement` | `deciding/lookup.py`          | REFUSE: another credential or run id than the recorded one   |
-| `Supposed`     | `deciding/lookup.py`, `branching/hold_at_break.py` | STUB with the hypothetical answer that was given for it |
-| `Ruled`        | `gate.py`                     | what the gate held it from, if it was approved; else REFUSE  |
-| `Injected`     | `faults/inject.py`            | the same, and its reason names the fault                     |
-| `Refused`      | see `Cause`                   | REFUSE                                                       |
+| finding          | found by                              | the decision becomes                                         |
+|------------------|---------------------------------------|--------------------------------------------------------------|
+| `MissedTunnel`   | `deciding/tape_lookup.py`             | SERVE the failed tunnel that comes before the request        |
+| `Recognised`     | `early_answers/serve_early.py`, `websockets/player.py` | SERVE the exchange whose request begins in the same way      |
+| `TooEarly`       | `deciding/tape_lookup.py`             | REFUSE: it needs an answer that was not asked for yet       |
+| `Unreadable`     | `deciding/check_recorded_exchange.py` | REFUSE: the recorded exchange cannot be read                 |
+| `Unsearched`     | `deciding/check_recorded_exchange.py` | REFUSE: the recorded answer was not kept whole               |
+| `Disagreement`   | `deciding/tape_lookup.py`             | REFUSE: another credential or run id than the recorded one   |
+| `Supposed`       | `deciding/tape_lookup.py`, `branching/hold_at_break.py` | STUB with the hypothetical answer that was given for it |
+| `Ruled`          | `gate.py`                             | what the gate held it from, if it was approved; else REFUSE  |
+| `Injected`       | `faults/inject.py`                    | the same, and its reason names the fault                     |
+| `Refused`        | see `Cause`                           | REFUSE                                                       |
 
 Limits and contracts change no decision: `decide` is given them as `Constraints`. So these two functions and the tables
 of `Cause` are all the places in which a request is refused.
@@ -24,7 +24,7 @@ from typing import NamedTuple, assert_never
 from ...config import Answer
 from ..diff.divergence_types import UNKEPT, Dependence
 from ..exchange import Seq
-from ..matching.agreement import Drift
+from ..matching.header_agreement import Drift
 from .approval_decision import ApprovalDecision, Ruling
 from .decide import BRANCH, CONTRACTS, LIMITS, Action, Decision
 from .refusal import CONTRACT_BROKEN, LIMIT_REACHED, NOT_ON_TAPE, STOPPED
@@ -51,17 +51,17 @@ class Cause(StrEnum):
     TAPE_BROKEN = "tape broken"
     """The recorded answer cannot be read on (`proxy/engine/http/playback_stream.py`)."""
     LATE = "late"
-    """Its client waits for what the recorded one had left (`answer/delivery.py`)."""
+    """Its client waits for what the recorded one had left (`answer/partial_delivery.py`)."""
     CUT = "cut"
-    """Its client left before it had ended, and the tape has no such request (`answer/cut_request.py`)."""
+    """Its client left before it had ended, and the tape has no such request (`answer/incomplete_requests.py`)."""
     STOPPED = "stopped"
     """Somebody stopped the run while it was answered (`stop.py`, `record.py`)."""
     CRASHED = "crashed"
     """An error of ours ended its connection (`record.py`)."""
     UNCHANGED = "unchanged"
-    """A branch has it asked otherwise, and that cannot be done (`deciding/lookup.py`)."""
+    """A branch has it asked otherwise, and that cannot be done (`deciding/tape_lookup.py`)."""
     PLACEHOLDER = "placeholder"
-    """A resumed run would send what stands on its tape in the place of a secret (`deciding/lookup.py`)."""
+    """A resumed run would send what stands on its tape in the place of a secret (`deciding/tape_lookup.py`)."""
     FAILED = "failed"
     """It could not be decided on (`answer/refuse.py`)."""
 

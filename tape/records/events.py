@@ -79,7 +79,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     recovered reason, unknown                 its process died; the closing row in place of `sealed`
     rewritten rules, exchanges, events, chain, texts      rules of redaction were applied to what was stored before: seq and
               hashes before and now of each record, number and link before of each event, the link in which the log ended
-              (`rewritten.py`); behind the closing row
+              (`rewrite_tombstones.py`); behind the closing row
 
 Every event carries the hash of the one before it (`chain`), so that a run cannot be changed unseen.
 """

@@ -21,7 +21,7 @@ from ..exchange import (
     Request,
     Secret,
 )
-from .places import QUERY, SECRET, is_query_secret
+from .credential_fields import QUERY, SECRET, is_query_secret
 
 PAIRS = re.compile(rb"""([?#&;])([^=?#&;\s<>"']+)=([^&#;\s<>"']*)""")
 USERS = re.compile(rb"""((?:[A-Za-z][A-Za-z0-9+.-]*:|(?<![^\s<"'=,;]))//)([^/?#\s<>"'\\]+)@""")

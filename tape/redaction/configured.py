@@ -7,8 +7,8 @@ import re
 
 import ahocorasick_rs
 
-from .finding.context import MAX_VALUE, STRING, Context, Found
-from .places import CONFIGURED, is_credential, is_one
+from .credential_fields import CONFIGURED, is_credential, is_one
+from .finding.searched_text import MAX_VALUE, STRING, Context, Found
 
 _NAME = re.compile(rb"[A-Za-z0-9_.\-\[\]$@]*$")
 _JSON = re.compile(rb"""(\\*)(["'])\s*:\s*(?:[bru]?)(\\*)\2""")

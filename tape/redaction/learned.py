@@ -12,11 +12,11 @@ import base64
 import re
 from collections.abc import Iterable
 
-from ..records.spelling import in_base64, in_hex
-from .acceptance import is_loose
+from ..records.redacted_value_spelling import in_base64, in_hex
+from .credential_fields import is_findable, is_given_findable, is_one
 from .finding.literals import Later, Literals, Match, Needle
-from .placeholders.codings import list_codings, list_escaped, narrow
-from .places import is_findable, is_given_findable, is_one
+from .looks_like_secret import is_loose
+from .placeholders.non_ascii_letters import list_codings, list_escaped, narrow
 
 __all__ = ["Learned", "Match", "Needle", "list_needles", "whole_span", "write_match"]
 

@@ -11,9 +11,9 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ..exchange import TARGET, Headers, HttpRequest, Redaction, Request, Secret, find_header_part
+from .credential_fields import CONFIGURED, SECRET
 from .learned import Learned
 from .placeholders.placeholder import Placeholders
-from .places import CONFIGURED, SECRET
 from .search import SHORTEST, Search, Searched
 from .secrets_in_heads import Heads, Pair, blank
 

@@ -4,7 +4,7 @@ Rules:
 
 1. What stands for a secret depends on the store's key and its value alone, and has its length and alphabet
    (`placeholder.py`).
-2. What stands in a declared place (`places.py`, `secrets_in_heads.py`, `redact_heads.py`) is learned, and looked for everywhere
+2. What stands in a declared place (`credential_fields.py`, `secrets_in_heads.py`, `redact_heads.py`) is learned, and looked for everywhere
    else in the run: in bodies both ways, paths, queries, other header fields, messages (`search.py`).
 3. What came (`RawRequest`, `RawResponse`) goes in, and what may be kept (`Request`, `Response`) comes out: nothing else makes these
    but the store's codec.
@@ -26,8 +26,8 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from http import HTTPStatus
 
+from ...config.parse_values import compile_regex
 from ...config.schema import KeepRule, RedactRule
-from ...config.values import compile_regex
 from ..exchange import (
     BODY,
     DIGEST,
@@ -55,33 +55,27 @@ from ..exchange import (
     WebSocketMessage,
     WebSocketSummary,
 )
-from ..records.coding_without_end import write_without_end
 from ..records.content_coding import find_beside, is_broken, undo_coding, undo_what_came
 from ..records.credential_parts import list_tokens
-from ..records.spelling import InnerSecret, Spelling
+from ..records.redacted_value_spelling import InnerSecret, Spelling
+from ..records.unterminated_content_coding import write_without_end
+from .credential_fields import GOOGLE, HEADERS, SECRET, is_query_secret, kind_of_header
 from .finding.finder import finder
-from .finding.heads import KeptSets
 from .finding.literals import Later
+from .finding.pattern_prefilter import KeptSets
 from .learned import Learned, list_needles
-from .placeholders.alike import reads_as_made
 from .placeholders.body_digests import FittedHeaders, fit_digests, leave_out_digests
 from .placeholders.mend_checksums import mend_checksums
 from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
 from .placeholders.prefixes import prefix_size
+from .placeholders.same_form_value import reads_as_made
 from .placeholders.split_values import list_values
-from .placeholders.unloadable import has_unloadable_key
-from .places import (
-    GOOGLE,
-    HEADERS,
-    SECRET,
-    is_query_secret,
-    kind_of_header,
-)
+from .placeholders.unloadable_private_keys import has_unloadable_key
 from .redact_heads import Fields, find_apart, in_order
+from .redact_large_body import Stream
 from .replaced_places import find_inner_secrets, find_own_fields
 from .search import Kind, Search, Searched, Span, see_framing
 from .secrets_in_heads import Heads, bare_name, blank, plain_name
-from .stream import Stream
 
 _NONE: frozenset[str] = frozenset()
 _FORM = b"application/x-www-form-urlencoded"

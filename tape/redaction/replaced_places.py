@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ..exchange import BODY, HEADER, TARGET, UNSEARCHED, Request, Secret
-from ..records.spelling import UNRESERVED, InnerSecret, Spelling
+from ..records.redacted_value_spelling import UNRESERVED, InnerSecret, Spelling
 from .compare_placeholders import find_numbers
-from .header_places import find_in_urls, find_values
+from .credential_fields import QUERY, kind_of_header
+from .header_secret_places import find_in_urls, find_values
 from .placeholders.placeholder import unescape
 from .placeholders.prefixes import prefix_size
-from .places import QUERY, kind_of_header
 from .secrets_in_heads import bare_name
 
 _FORM = b"application/x-www-form-urlencoded"

@@ -23,24 +23,24 @@ from heapq import merge
 from typing import NamedTuple
 from urllib.parse import unquote_plus, unquote_to_bytes
 
+from ...config.parse_values import compile_regex
 from ...config.schema import KeepRule, RedactRule
-from ...config.values import compile_regex
 from ..exchange import PIECE, UNSEARCHED
-from ..records.spelling import in_base64
-from .acceptance import is_declared, is_strong
+from ..records.redacted_value_spelling import in_base64
 from .configured import ConfiguredFields
-from .finding.coded import encode
-from .finding.context import Context, Found
+from .credential_fields import CONFIGURED, QUERY, SECRET, TOKEN, is_one
 from .finding.finder import LOOKS, Finder, Finding, Looked, apart, finder, has_mixed, most_looks
-from .finding.heads import Head, HeadSet, compile_heads
-from .finding.names import read_name
+from .finding.join_stream_pieces import Spelled, find_spelled, has_events, has_lines
+from .finding.pattern_prefilter import Head, HeadSet, compile_heads
 from .finding.personal import PersonalData
-from .finding.spelled import Spelled, find_spelled, has_events, has_lines
+from .finding.searched_text import Context, Found
+from .finding.secrets_by_name import read_name
+from .finding.secrets_in_base64 import encode
+from .incremental_search import LEAST, Resumed
 from .learned import Learned, Match, how_coded, write_match
-from .placeholders.codings import LETTER_OUTSIDE, narrow_letter
+from .looks_like_secret import is_declared, is_strong
+from .placeholders.non_ascii_letters import LETTER_OUTSIDE, narrow_letter
 from .placeholders.placeholder import Placeholders, rewrite, unescape
-from .places import CONFIGURED, QUERY, SECRET, TOKEN, is_one
-from .resumed import LEAST, Resumed
 
 SHORTEST = len(b"://:x@")
 """Bytes below which a text holds no secret, unless a configuration says so."""

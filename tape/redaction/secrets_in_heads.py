@@ -12,10 +12,7 @@ from urllib.parse import unquote_plus
 
 from ...config.schema import KeepRule, RedactRule
 from ..records.credential_parts import find_in_protocols, read_pair
-from .finding.names import read_name
-from .learned import Learned
-from .placeholders.placeholder import Placeholders, unescape
-from .places import (
+from .credential_fields import (
     AMBIGUOUS,
     AUTHORIZATION,
     CONFIGURED,
@@ -33,6 +30,9 @@ from .places import (
     is_query_secret,
     kind_of_header,
 )
+from .finding.secrets_by_name import read_name
+from .learned import Learned
+from .placeholders.placeholder import Placeholders, unescape
 
 _PARAMETER = re.compile(rb"(\s*[A-Za-z0-9_-]+\s*=)(.*)", re.DOTALL)
 

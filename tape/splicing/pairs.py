@@ -2,7 +2,7 @@
 
 Rules:
 
-1. Of each pair the answers are compared by what they mean (`meaning.py`). Wording that differs is put aside: where an agent sends
+1. Of each pair the answers are compared by what they mean (`same_meaning.py`). Wording that differs is put aside: where an agent sends
    it back, the next question is the same question all the same.
 2. A *root* is a pair of one question with two answers that mean different things. Roots are what a branch is spliced at.
 3. What *follows* is a pair whose questions differ already, by an answer before it. It is answered by the recording that holds the question
@@ -21,8 +21,8 @@ from ..canonical.canonical_request import Rules, canonical, fingerprint
 from ..diff.align import Item, align, scrub, scrubbed_key
 from ..diff.nearest import distance
 from ..exchange import Exchange, Request, RequestClass, Seq
-from .given_answer import make_answer
-from .meaning import compare_answers
+from .reused_answer import make_answer
+from .same_meaning import compare_answers
 
 Read = Callable[[Seq], Exchange]
 """Reads an exchange of a recording by its seq."""

@@ -10,7 +10,7 @@ Rules:
    name, in the same form (`re_1Qx…`, a UUID, digits). With one recorded answer that is its `id`; with several, also
    each id that differs between them.
 4. Everything else stays as recorded: times, states, sums. What a server would compute is not known.
-5. What comes out is valid against the schema of all recorded answers (`json_shape.py`); a value that would not be stays
+5. What comes out is valid against the schema of all recorded answers (`infer_json_schema.py`); a value that would not be stays
    as recorded. What is no JSON stays as recorded whole, ids of JSON-RPC aside.
 6. Never without the mark (`refusal.stub_headers`), and never with what is true of one answer alone: cookies, entity
    tags, digests and signatures are left out.
@@ -28,10 +28,10 @@ from blake3 import blake3
 
 from ..canonical.target_overrides import names_of
 from ..exchange import Exchange, Headers, Request, RequestClass, Seq, VerdictKind
-from ..matching.json_rpc_ids import IdRewriting
+from ..matching.rewrite_json_rpc_ids import IdRewriting
 from ..policy.refusal import is_grpc
 from ..records.content_coding import undo_coding
-from .json_shape import Schema, infer, is_valid, member
+from .infer_json_schema import Schema, infer, is_valid, member
 from .operation import operation, read_tree
 
 MAX_MODELS = 16

@@ -16,8 +16,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
+from playhead.config.parse_values import PERSONAL_KINDS
 from playhead.config.schema import RedactRule
-from playhead.config.values import PERSONAL_KINDS
 from playhead.tape.exchange import Headers, Request, Response
 from playhead.tape.redaction.placeholders.placeholder import unescape
 from playhead.tape.redaction.redactor import Redactor

@@ -8,7 +8,7 @@ from string import ascii_letters, digits
 
 import pytest
 
-from playhead.tape.redaction.places import AUTHORIZATION, COOKIE, HEADERS
+from playhead.tape.redaction.credential_fields import AUTHORIZATION, COOKIE, HEADERS
 from playhead.tape.redaction.redactor import Redactor
 
 _RNG = Random(27)

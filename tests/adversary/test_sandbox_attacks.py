@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from playhead.proxy.sandbox.filesystem.hard_links import separate
+from playhead.proxy.sandbox.filesystem.break_hard_links import separate
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.machine import SOMEBODY
 from playhead.tests.support.needs import need

@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 
 from playhead.tape.exchange import Request
-from playhead.tape.redaction.finding.names import read_name
-from playhead.tape.redaction.places import kind_of_header
+from playhead.tape.redaction.credential_fields import kind_of_header
+from playhead.tape.redaction.finding.secrets_by_name import read_name
 from playhead.tape.redaction.redactor import Redactor
 
 _WORDS = """

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from playhead.tape.exchange import RawRequest
-from playhead.tape.redaction.finding.names import read_name
+from playhead.tape.redaction.finding.secrets_by_name import read_name
 from playhead.tape.redaction.redactor import Redactor
 
 VALUE = "v7Qm2pZ9xAb3LrfW0yC1kT5dQe8uH4nJ"

@@ -15,10 +15,10 @@ import brotli
 import pytest
 import zstandard
 
+from playhead.config.parse_values import PERSONAL_KINDS
 from playhead.config.schema import RedactRule
-from playhead.config.values import PERSONAL_KINDS
-from playhead.tape.redaction.finding.context import is_boundary
 from playhead.tape.redaction.finding.format_table import FORMATS
+from playhead.tape.redaction.finding.searched_text import is_boundary
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.adversary.secret_recipes import expand, read
 from playhead.tests.support.exchanges import make_request, make_response, raw_request, raw_response

@@ -32,7 +32,7 @@ from playhead.config import ArchivePlace, loads
 from playhead.config.schema import CONFIG_VERSION
 from playhead.store import RunInfo, Store, StoreKey
 from playhead.store.archive import VERSION as ARCHIVE_VERSION
-from playhead.store.keys import FORMAT, OLDEST_FORMAT
+from playhead.store.lmdb_keys import FORMAT, OLDEST_FORMAT
 from playhead.tape.exchange import (
     Alpn,
     Chunk,

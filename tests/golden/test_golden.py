@@ -11,7 +11,7 @@ import pytest
 from playhead.config import loads
 from playhead.store import Store, StoreKey
 from playhead.store.deltas.record_codec import parse
-from playhead.store.keys import TABLES
+from playhead.store.lmdb_keys import TABLES
 from playhead.store.maintenance.upgrade import upgrade
 from playhead.tests.golden.make import (
     FOLDER,

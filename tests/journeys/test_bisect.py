@@ -19,8 +19,8 @@ from playhead.store import RunInfo, Store
 from playhead.tape.canonical.canonical_request import rules_of
 from playhead.tape.exchange import Exchange, RunId, Seq
 from playhead.tape.policy.branch import Branch
+from playhead.tape.splicing.bisect_answers import Search, Standing
 from playhead.tape.splicing.pairs import Pairing, pair_recordings
-from playhead.tape.splicing.search import Search, Standing
 from playhead.tape.splicing.splice import Splice
 from playhead.tests.support import planted_agent
 from playhead.tests.support.counts import FULL

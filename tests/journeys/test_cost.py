@@ -19,7 +19,7 @@ from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
 from playhead.timeline.cost.ledger import Entry, read_ledger
 from playhead.timeline.cost.sums import Bill
-from playhead.timeline.reading.fate import Fate
+from playhead.timeline.reading.request_fate import Fate
 from playhead.timeline.state.calls_before import Exchanges
 
 CASES = cost(50 if FULL else 2)

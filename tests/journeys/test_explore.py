@@ -22,7 +22,7 @@ from playhead.tests.support.refunds import STORY, run_fakes
 from playhead.tests.support.walking_agent import say
 from playhead.timeline.cost.ledger import read_ledger
 from playhead.timeline.destinations.destinations import Destinations
-from playhead.timeline.history.collect import Collector
+from playhead.timeline.history.collect_exchanges import Collector
 from playhead.timeline.state.calls_before import Exchanges
 
 pytestmark = pytest.mark.timeout(600)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from playhead.config import Classes, Config, Mode
 from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint, raw_key
 from playhead.tape.classify.by_method_and_url import classify
-from playhead.tape.diff.difference import differences
 from playhead.tape.diff.nearest import nearest
+from playhead.tape.diff.request_differences import differences
 from playhead.tape.exchange import Fingerprint, Request, RequestClass, Seq
 from playhead.tape.matching.cursor import Cursor, Unknown
 from playhead.tape.policy.decide import Action, Facts, Policy, decide

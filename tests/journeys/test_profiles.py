@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from playhead.config import Classes, Config, IgnoreRule, Mode, parse_match
-from playhead.config.profiles.profile import Profile, Unconditional
-from playhead.config.profiles.profile_file import ProfileFile
+from playhead.config.profiles.client_profile import Profile, Unconditional
+from playhead.config.profiles.client_profile_file import ProfileFile
 from playhead.tape.canonical import canonical_request
 from playhead.tape.exchange import Request
 from playhead.tests.support.engine import Running, running_engine

@@ -276,7 +276,7 @@ async def test_a_pattern_that_ran_out_of_time_is_told(
 ) -> None:
     """In the refusal, and as a warning of the receipt: what it would have masked counted."""
     tape(tmp_path, b'{"id": "%b1"}' % (b"a" * 100_000), b'{"id": "x"}')
-    monkeypatch.setattr("playhead.tape.canonical.masks.LIMIT_S", 0.001)
+    monkeypatch.setattr("playhead.tape.canonical.regex_masks.LIMIT_S", 0.001)
     slow = (IgnoreRule(parse_match("*://api.test"), regex=("(?s)a.*b|[a1]",)),)
     async with running_engine(config(tmp_path, ignore=slow, playback=REFUSE)) as running:
         said, receipt = await play(running, b'{"id": "%b2"}' % (b"a" * 100_000), b'{"id": "x"}')

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from playhead.addons.run.lifecycle.client_groups import Processes
+from playhead.addons.run.lifecycle.client_process_groups import Processes
 from playhead.config import Classes, Config, EffectRule, Gate, Mode, Runs, parse_match
 from playhead.store import RunInfo, RunStatus, Store, StoreError
 from playhead.tape.exchange import RunId

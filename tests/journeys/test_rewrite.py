@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from playhead.config import Config, Encrypt, Mode, RedactRule
-from playhead.proxy.operations.rewrite import rewrite
+from playhead.proxy.operations.redact_stored_runs import rewrite
 from playhead.proxy.operations.verify import verify_runs
 from playhead.store import Store, find_key, make_key_file
 from playhead.tests.support.engine import running_engine
@@ -58,7 +58,7 @@ async def play(config: Config, port: int) -> tuple[list[Said], Receipt]:
 def _one_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine of these tests makes placeholders with a key of its own."""
     monkeypatch.setattr(
-        "playhead.proxy.operations.rewrite.open_redaction_key", lambda _: b"a test's key"
+        "playhead.proxy.operations.redact_stored_runs.open_redaction_key", lambda _: b"a test's key"
     )
 
 

@@ -16,7 +16,7 @@ from playhead.config import Config, Encrypt, Secrets
 from playhead.proxy.cli import cli
 from playhead.proxy.operations.open_store import open_store
 from playhead.store import Store, make_key_file, read_key
-from playhead.store.keys import ORIGINALS
+from playhead.store.lmdb_keys import ORIGINALS
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.kept import kept_bytes
 from playhead.tests.support.origins import Handler, Origin

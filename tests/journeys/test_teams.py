@@ -23,7 +23,7 @@ from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead, read_json
 from playhead.tests.support.sdks import FRAMEWORKS, SDKS, find_python, site_packages
 from playhead.tests.support.team_host import AGENT, FLAKY, REGIONS, answer, find_role
-from playhead.timeline.steps.lanes import ONCE_MORE
+from playhead.timeline.steps.agent_lanes import ONCE_MORE
 
 CLIS = SDKS.parent / "clis" / "node_modules"
 SCRIPTS = Path(__file__).parent / "clients"

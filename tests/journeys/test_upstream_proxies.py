@@ -14,7 +14,7 @@ from aiohttp import web
 
 from playhead.config import Config, LiveRule, Mode, parse_match
 from playhead.config.sections.upstreams import UpstreamProxy, parse_proxy
-from playhead.proxy.engine.upstream import dial
+from playhead.proxy.engine.upstream import dial_through_proxy
 from playhead.proxy.operations.open_store import open_store
 from playhead.tests.support.certificates import Certificates, make_leaf
 from playhead.tests.support.company_proxy import ESCAPED, PASSWORD, USER, CompanyProxy
@@ -281,7 +281,7 @@ def test_a_refusal_is_a_fault_that_names_the_proxy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And not the upstream, which was never asked."""
-    monkeypatch.setattr(dial, "_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(dial_through_proxy, "_TIMEOUT_S", 0.2)
     with (
         Origin({"/hello": _hello}, certificates) as origin,
         CompanyProxy("http", mood=mood) as proxy,  # type: ignore[arg-type]

@@ -42,7 +42,7 @@ from playhead.store import RunStatus, Store, find_key, make_key_file
 from playhead.store.lmdb import writer
 from playhead.store.lmdb.free_space import FreeSpace
 from playhead.tape.exchange import VerdictKind
-from playhead.tape.records.event_shape import check_event
+from playhead.tape.records.check_event_fields import check_event
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.process import Serve, playhead, wait_until

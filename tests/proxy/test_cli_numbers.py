@@ -8,7 +8,7 @@ import pytest
 
 from playhead.proxy.cli import main
 from playhead.proxy.commands import COMMANDS
-from playhead.proxy.commands.common import StepParam
+from playhead.proxy.commands.shared_options_and_output import StepParam
 from playhead.store import Store
 from playhead.tests.support.recordings import ask, record_run
 

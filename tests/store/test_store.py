@@ -35,8 +35,8 @@ from playhead.store import (
     StoreUnwritable,
     UnknownRun,
 )
-from playhead.store.keys import FORMAT, MAX_NAME_BYTES, TABLES, number_key
-from playhead.store.lmdb.liveness import create_liveness_file
+from playhead.store.lmdb.process_liveness import create_liveness_file
+from playhead.store.lmdb_keys import FORMAT, MAX_NAME_BYTES, TABLES, number_key
 from playhead.tape.exchange import Alpn, Exchange, Fingerprint, RedactedText
 from playhead.tape.records.codec import encode_exchange
 from playhead.tape.records.events import Event, EventKind, content_hash, with_hashes

@@ -8,9 +8,9 @@ import pytest
 
 import playhead
 from playhead.store import Store
+from playhead.store.encryption.aes_cipher import AesCipher
 from playhead.store.encryption.cipher import StoreCipher
-from playhead.store.encryption.encrypted import AesCipher
-from playhead.store.encryption.plain import PlainCipher
+from playhead.store.encryption.plain_cipher import PlainCipher
 
 PAGE = Path(playhead.__file__).with_name("docs") / "architecture.md"
 

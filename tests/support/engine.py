@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead.addons.run.lifecycle.client_groups import Processes
+from playhead.addons.run.lifecycle.client_process_groups import Processes
 from playhead.addons.run.registry import RunRegistry
 from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Listen, Mode
 from playhead.proxy.engine import Engine
 from playhead.proxy.operations.open_store import open_store
 from playhead.proxy.trust.ca import certificate_store, open_ca
-from playhead.proxy.trust.upstream_routes import read_routes
+from playhead.proxy.trust.upstream_proxies import read_routes
 from playhead.store import Store
 from playhead.tape.redaction.redactor import Redactor
 

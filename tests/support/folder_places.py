@@ -14,10 +14,10 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from playhead.proxy.folder import execution as module
-from playhead.proxy.folder.area import find_area
-from playhead.proxy.folder.execution import AUTO, OVERLAY, Wanted, prepare
-from playhead.proxy.folder.overlay import command_words
+from playhead.proxy.folder import execution_folder as module
+from playhead.proxy.folder.command_folders import find_area
+from playhead.proxy.folder.execution_folder import AUTO, OVERLAY, Wanted, prepare
+from playhead.proxy.folder.overlay_support import command_words
 from playhead.proxy.sandbox.kernel.syscalls import MS_BIND, MS_RDONLY, MS_REMOUNT, mount
 from playhead.store import RunInfo, Store
 from playhead.tests.support.folder_cases import PLACES

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.folder.overlay import command_words, make_room, overlay_rows, try_overlay
+from playhead.proxy.folder.overlay_support import (
+    command_words,
+    make_room,
+    overlay_rows,
+    try_overlay,
+)
 from playhead.tests.support.folder_cases import WRITES
 
 PROGRAM = """

@@ -31,30 +31,30 @@ PARTS = ("answer", "arrival", "asked", "body", "lookup", "held", "progress", "pl
 """Its attributes that are parts of it: only their own modules, in `addons/run/exchange_parts/`, write what is in them."""
 
 INSIDE = {
-    "config": "errors archive_url targets match_pattern value_types values document safe_json_schema contract_schema_file profiles keys sections schema contradictions load experiments watch",
+    "config": "errors archive_url targets match_pattern value_types parse_values document safe_json_schema contract_schema_file profiles key_declarations sections schema contradictions load experiments watch",
     "tape": "shell_words visible_text exit_codes exchange records folders redaction headers canonical classify dialects diff matching playback policy faults contracts stubs edits splicing schedules",
-    "tape.redaction": "harmless acceptance places finding placeholders learned configured resumed search compare_placeholders"
-    " secrets_in_heads header_places replaced_places stream redact_heads redactor rewriting",
-    "tape.redaction.finding": "command_lines context heads format_table formats literals coded personal spelled commands lines marked tables names finder",
+    "tape.redaction": "harmless looks_like_secret credential_fields finding placeholders learned configured incremental_search search compare_placeholders"
+    " secrets_in_heads header_secret_places replaced_places redact_large_body redact_heads redactor rewriting",
+    "tape.redaction.finding": "command_lines searched_text pattern_prefilter format_table formats literals secrets_in_base64 personal join_stream_pieces passwords_in_commands lines secrets_by_sibling_fields secrets_in_tables secrets_by_name finder",
     "tape.dialects": "common framing anthropic_complete anthropic_messages bedrock_converse openai_chat_fold"
     " openai_chat cohere cohere_v1 bedrock_invoke cohere_generate gemini mcp mistral ollama openai_completions"
     " openai_embeddings openai_responses reader",
-    "store": "paths keys errors folder_ownership encryption lmdb deltas spill tables maintenance archive store",
-    "timeline": "formats reading receipts checks archiving learning lookup rules rewriting steps show state blame cache history diff cost outcomes destinations fleet",
-    "timeline.receipts": "bounded_rows plain_text unused_ignore_places unmatched_rules effects gaps advice branch resume command tape"
-    " interventions answers parts exchange_rows receipt render_text user_notes",
-    "addons": "wire order run attempts answer branching deciding websockets websocket recording faults contract serving early_answers record playback bidirectional_streaming control"
+    "store": "paths lmdb_keys errors folder_ownership encryption lmdb deltas spill tables maintenance archive store",
+    "timeline": "reading receipts checks learning lookup formats archiving rules rewriting steps show state blame cache history diff cost outcomes destinations fleet",
+    "timeline.receipts": "bounded_rows safe_terminal_text unused_ignore_places unmatched_rules effects gaps warnings_and_hints branch resume command tape"
+    " interventions answers receipt_parts exchange_rows receipt render_text user_notes",
+    "addons": "wire order run attempts answer branching deciding websockets websocket recording faults contract serving early_answers record playback bidirectional_streaming control_host"
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop rehearsal",
-    "addons.run": "gaps repeats pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
-    " usage_meter drift_search playback_state run_state request_contracts pending_exchange request_constraints lifecycle registry",
-    "proxy": "early_interrupt errors garbage lazy_dataclasses lazy_patterns search_path standard_streams progress open_files given_texts processes determinism trust sandbox capture engine"
+    "addons.run": "gaps repeated_effects pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
+    " usage_meter model_drift_search playback_state run_state request_contracts pending_exchange request_constraints lifecycle registry",
+    "proxy": "early_interrupt errors garbage lazy_dataclasses lazy_regexes import_search_path standard_streams progress open_file_limit file_or_editor_text processes determinism trust sandbox capture engine"
     " operations stdio control folder docker run run_again experiments doctor looking_back pages command_line commands cli",
     "proxy.control": "address client gate_commands http pages_process handlers server",
-    "web": "assets views render one_file",
-    "proxy.determinism": "libc read_untrusted_file journal preload_report preload_bundle journal_keeper",
+    "web": "assets views render single_file_page",
+    "proxy.determinism": "libc read_untrusted_file clock_journal preload_report preload_bundle journal_keeper",
     "proxy.engine": "upstream hooks http websocket fast connection_handler admission connection_observer event_loop"
-    " egress_guard mitmproxy_imports guard_selftest lingering_close tls tls_closing captured transparent unreachable_upstream engine",
-    "proxy.sandbox": "kernel filesystem network channel connects init helper copies_process preflight sandbox",
+    " egress_guard mitmproxy_imports guard_selftest lingering_close tls tls_closing captured_connections transparent unreachable_upstream engine",
+    "proxy.sandbox": "kernel filesystem network channel connect_for_command init sandbox_process run_on_folder_copies preflight sandbox",
 }
 """The modules and subpackages of each folder that has subpackages: each imports only those before it."""
 

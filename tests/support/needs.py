@@ -17,7 +17,7 @@ from functools import cache
 import pytest
 
 from playhead.proxy.sandbox import preflight
-from playhead.proxy.sandbox.kernel.notifications import can_watch
+from playhead.proxy.sandbox.kernel.seccomp_notifications import can_watch
 
 _PATIENCE_S = 30.0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from playhead.proxy.determinism.journal import write_journals
+from playhead.proxy.determinism.clock_journal import write_journals
 from playhead.proxy.determinism.preload_bundle import PreloadBundle
 
 

@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from playhead.proxy.sandbox.filesystem.hard_links import separate
+from playhead.proxy.sandbox.filesystem.break_hard_links import separate
 
 OURS = (sys.executable, "-m", "playhead.proxy.cli")
 FOR_OURS = (
@@ -39,7 +39,7 @@ FOR_OURS = (
     "playhead.proxy.operations.learn",
     "playhead.proxy.operations.tape_files",
     "playhead.proxy.operations.notes",
-    "playhead.proxy.operations.policy",
+    "playhead.proxy.operations.policy_dry_run",
     "playhead.proxy.operations.retention",
     "playhead.proxy.operations.verify",
     "playhead.proxy.control.client",

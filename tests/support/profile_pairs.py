@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from playhead.config import Config
-from playhead.config.profiles.shipped import shipped_profiles
+from playhead.config.profiles.shipped_profiles import shipped_profiles
 from playhead.proxy.operations.open_store import open_store
 from playhead.tape.canonical.canonical_request import compile_rules
 from playhead.tape.exchange import Request, RequestClass

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from playhead.config import Config
-from playhead.config.keys import Key, keys_of
+from playhead.config.key_declarations import Key, keys_of
 from playhead.tape.exit_codes import ExitCode
 
 from .man_page import make_man_page

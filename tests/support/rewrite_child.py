@@ -13,7 +13,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from playhead.proxy.cli import cli
-from playhead.proxy.operations import retention, rewrite
+from playhead.proxy.operations import redact_stored_runs, retention
 from playhead.store.archive import batch_index
 from playhead.store.maintenance import compact, ingest, removal
 from playhead.store.tables import folders
@@ -23,7 +23,7 @@ from playhead.timeline.rewriting import rewrite_folder, rewrite_run
 _TRACED = frozenset(
     module.__file__
     for module in (
-        rewrite,
+        redact_stored_runs,
         retention,
         rewrite_run,
         rewrite_folder,

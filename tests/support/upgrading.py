@@ -16,9 +16,9 @@ from types import FrameType
 from typing import Any
 
 from playhead.store.encryption.cipher import StoreCipher
-from playhead.store.keys import FORMAT
 from playhead.store.lmdb import open as opening
 from playhead.store.lmdb.open import open_environment
+from playhead.store.lmdb_keys import FORMAT
 from playhead.store.maintenance import backup, upgrade
 from playhead.store.maintenance.upgrade import Batch, Rows, Step
 

@@ -16,7 +16,7 @@ _ENDS = re.compile(r"[`;,\n]|: |\. ")
 _SAFE = re.compile(r"(shell_word|safe_word|_step_name|shlex\.join)\(.*\)|(.*\.)?(seq|step)")
 """What is one word, or words that are quoted: numbers of steps, and what quotes."""
 _KNOWN = {
-    "proxy/command_line/json_schemas.py": {"command"},
+    "proxy/command_line/json_output_schemas.py": {"command"},
     "proxy/command_line/missing_run.py": {"self.name"},
     # The commands of the demo are its own.
     "proxy/commands/demo.py": {"arguments[0]", "verb", "' '.join(words)"},

@@ -6,11 +6,11 @@ import pytest
 
 from playhead.tape.diff.divergence_types import one_line
 from playhead.tape.visible_text import show_visibly
-from playhead.timeline.receipts.plain_text import plain
 from playhead.timeline.receipts.render_text import show_text
-from playhead.timeline.show.blocks import safe_line
+from playhead.timeline.receipts.safe_terminal_text import plain
 from playhead.timeline.show.fit import fit
-from playhead.web.views.texts import safe_block, safe_short
+from playhead.timeline.show.multiline_text import safe_line
+from playhead.web.views.safe_text import safe_block, safe_short
 
 FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180f\u3164\ufe00\ufe0f\uffa0\U000e0100\U000e01ef"
 BLANKS = "\u2800\U00016fe4\U0001d159\xa0\u3000\u2003"

@@ -6,7 +6,7 @@ from pathlib import Path
 from playhead.store import Store
 from playhead.tape.diff.divergence_types import DivergenceKind
 from playhead.tape.exchange import FaultKind, MessageKind, RepeatKind, RequestClass, VerdictKind
-from playhead.tape.records.event_shape import check_event
+from playhead.tape.records.check_event_fields import check_event
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.looking_back import ask

@@ -11,16 +11,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...store import Archived, RunInfo, Store, StoreError
-from ...store.archive.checking import find_unreadable
+from ...store.archive.read_back_check import find_unreadable
 from ...store.archive.reading import FOLDERS, BatchReader
 from ...store.archive.schema import STEPS
 from ...store.archive.storage import Place
 from ...store.archive.writing import BatchWriter
 from ...tape.exchange import Exchange
+from ...tape.records.check_event_fields import check_event
 from ...tape.records.codec import BadRecord, encode_exchange
-from ...tape.records.event_shape import check_event
 from ...tape.records.events import EventKind, content_hash, decode_event
-from ...tape.records.rewritten import read_rewritten, replace_hashes
+from ...tape.records.rewrite_tombstones import read_rewritten, replace_hashes
 from ...tape.records.tape_file import Given, Record
 from ..checks.integrity import verify_run
 from ..formats.tape_file import RecordIngest, find_unfit, records_of

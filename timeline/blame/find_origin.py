@@ -24,11 +24,19 @@ from ...tape.matching.dependence import seen_answer
 from ..reading.exchange_json import is_without_times
 from ..state.calls_before import Exchanges
 from ..steps.step import Evidence
-from .alone import Standing
-from .fresh import Fresh, read_fresh
-from .places import Leaf, NoPlace, Scalar, answered_leaves, asked_leaves, find_leaf, message_leaves
-from .telling import is_short_number, may_be_an_amount
-from .wanted import NOTATION, Match, Wanted, find_parts, make_wanted
+from .distinctive_values import is_short_number, may_be_an_amount
+from .exchange_values import (
+    Leaf,
+    NoPlace,
+    Scalar,
+    answered_leaves,
+    asked_leaves,
+    find_leaf,
+    message_leaves,
+)
+from .new_bytes import Fresh, read_fresh
+from .sought_value import NOTATION, Match, Wanted, find_parts, make_wanted
+from .token_or_substring import Standing
 
 _MOST = 16
 """Places with the value that are looked for: what is in so many is in everything."""
@@ -165,7 +173,7 @@ def find_blame(
 ) -> Blame:
     """Find where the value at a place of an exchange came from.
 
-    place: as `places.py` writes it; `answer ` before it names the answer.
+    place: as `exchange_values.py` writes it; `answer ` before it names the answer.
     value: a part of the text there, which is looked for in its stead.
     part: of a model call of a WebSocket; 0 for the exchange itself.
     Raises: StoreError, for a seq, a part or a place that is not there, naming the nearest; LogCorrupt.

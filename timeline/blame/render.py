@@ -8,8 +8,8 @@ from typing import Any
 from ...tape.shell_words import shell_word
 from ..show.fit import fit
 from ..show.listing import WIDTH
+from .exchange_values import Scalar
 from .find_origin import Blame, Sighting
-from .places import Scalar
 
 _SHOWN = 8
 """Places of the way that are shown; of more the first and the last."""

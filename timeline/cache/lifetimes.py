@@ -8,8 +8,8 @@ caching" (5 to 10 minutes of inactivity, one hour at most, or `prompt_cache_rete
 import re
 from dataclasses import dataclass
 
-from ..steps.call import ModelCall
-from .prompt import Mark
+from ..steps.model_call import ModelCall
+from .compare_prompts import Mark
 
 _TTL = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

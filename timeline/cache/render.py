@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ...tape.diff.difference import common_prefix
+from ...tape.diff.request_differences import common_prefix
 from ...tape.policy.limits import NANO
 from ..show.fit import fit
 from ..show.listing import WIDTH
-from .judge import FIRST_OF_LANE, CacheCall, Verdict
+from .judge_model_call import FIRST_OF_LANE, CacheCall, Verdict
 
 _MISSES = (Verdict.BROKE, Verdict.LIFETIME, Verdict.PROVIDER)
 _BEFORE = 20

@@ -19,11 +19,16 @@ from ...tape.exchange import Exchange, Fingerprint, Seq
 from ...tape.folders.manifest import Entry as FolderEntry
 from ...tape.folders.manifest import read_rows, show_path
 from ...tape.matching.index import Entry
+from ...tape.records.check_event_fields import check_event
 from ...tape.records.codec import BadRecord, encode_exchange, encode_message
-from ...tape.records.event_shape import check_event
 from ...tape.records.events import HASH_BYTES, Event, EventKind, content_hash, decode_event
-from ...tape.records.rewritten import Rewritten, join_rewrites, read_rewritten, replace_hashes
-from ..receipts.plain_text import plain
+from ...tape.records.rewrite_tombstones import (
+    Rewritten,
+    join_rewrites,
+    read_rewritten,
+    replace_hashes,
+)
+from ..receipts.safe_terminal_text import plain
 
 _LISTED = 10
 Find = Callable[[Exchange], Entry]

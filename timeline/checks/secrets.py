@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import open_body
 from ...tape.exchange import BODY, TARGET, Exchange, Headers, Request, Secret
-from ...tape.matching.values import answer_body
+from ...tape.matching.traceable_values import answer_body
 from ...tape.records.events import EventKind
-from ...tape.redaction.placeholders.alike import reads_as_made
-from ...tape.redaction.places import is_credential
+from ...tape.redaction.credential_fields import is_credential
+from ...tape.redaction.placeholders.same_form_value import reads_as_made
 from ...tape.redaction.redactor import Redactor
-from ..receipts.plain_text import plain
+from ..receipts.safe_terminal_text import plain
 from .packed_files import list_packed
 
 _BLANK = b"*"

@@ -20,7 +20,7 @@ from ...tape.dialects import InferenceResponse, Usage, read_request
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.records.events import EventKind
 from ..reading.call_cost import find_price
-from ..reading.fate import Fate, find_fate, is_refusal
+from ..reading.request_fate import Fate, find_fate, is_refusal
 from ..reading.stated_usage import find_stated_model, find_stated_usage, is_free
 from ..state.calls_before import NO_OUTCOME, Exchanges, read_answer
 from ..steps.step import Step, StepKind

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from ...store import RunInfo, Store
-from ..reading.fate import Fate
+from ..reading.request_fate import Fate
 from ..state.calls_before import Exchanges
 from .ledger import Entry, Tokens, read_ledger
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...config.profiles.command_programs import find_program
 from ...store import RunInfo, Store
-from ...tape.diff.difference import common_prefix
+from ...tape.diff.request_differences import common_prefix
 from ...tape.exchange import Exchange
 from ...tape.records.content_coding import read_codings, undo_coding
 from ...tape.records.events import Event, EventKind

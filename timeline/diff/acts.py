@@ -19,13 +19,13 @@ from ...tape.exchange import Exchange, Fingerprint, RequestClass, Seq
 from ...tape.records.content_coding import read_codings, undo_coding
 from ..show.listing import show_arguments
 from ..state.calls_before import NO_OUTCOME, Exchanges
-from ..state.parts import ContextPart, split_items
-from ..steps.call import ModelCall
-from ..steps.context import Item
-from ..steps.lanes import Placed, count_same
+from ..state.context_parts import ContextPart, split_items
+from ..steps.agent_lanes import Placed, count_same
+from ..steps.model_call import ModelCall
+from ..steps.model_context import Item
 from ..steps.step import Edge, Step, StepKind
 from ..steps.tracer import Tracer
-from .beside import counted_parts, find_links, read_beside, read_unread
+from .fields_beyond_dialect import counted_parts, find_links, read_beside, read_unread
 from .made_anew import Anew, Told, find_anew, find_counted, find_numbers, find_steps
 
 _MOST = 8 * 1024 * 1024

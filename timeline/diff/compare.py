@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...tape.diff.align import align_in_order
-from ..blame.telling import is_telling
+from ..blame.distinctive_values import is_telling
 from ..state.calls_before import NO_OUTCOME
 from ..steps.step import Evidence, StepKind
 from .acts import Act, Said, Settings, likeness

@@ -4,7 +4,7 @@ from typing import Any
 
 from .acts import Act, says
 from .compare import Change, Compared, Row
-from .places import Places
+from .differing_json_paths import Places
 from .render import FindPlaces, Names
 
 _TEXT = 500

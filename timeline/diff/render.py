@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from textwrap import wrap
 
-from ...tape.diff.difference import common_prefix
+from ...tape.diff.request_differences import common_prefix
 from ..show.fit import fit, pad
 from .acts import Act, says
 from .compare import Change, Compared, Row
-from .places import Places
+from .differing_json_paths import Places
 
 WIDTH = 80
 _PLACE = 6

@@ -8,7 +8,7 @@ from ...store import RunInfo, Store
 from ...tape.exchange import Seq
 from ...tape.headers.trace_context import find_traces
 from ...tape.records.events import EventKind
-from ..show.matching import find_match
+from ..show.pattern_in_step import find_match
 from ..steps.read_run import RunReader
 
 

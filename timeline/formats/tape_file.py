@@ -16,8 +16,9 @@ from ...store import Record as StoredRecord
 from ...store.tables.folders import Content
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.exchange import Exchange
+from ...tape.folders.check_imported_manifest import ImportedFolder
 from ...tape.folders.manifest import Entry, find_saved, read_rows
-from ...tape.folders.untrusted import ImportedFolder
+from ...tape.records.check_event_fields import check_event
 from ...tape.records.codec import (
     BadRecord,
     decode_exchange,
@@ -27,10 +28,9 @@ from ...tape.records.codec import (
     pack_map,
     unpack,
 )
-from ...tape.records.event_shape import check_event
 from ...tape.records.events import CHAIN_START, Event, EventKind, content_hash, decode_event
 from ...tape.records.msgpack_limits import check_values
-from ...tape.records.rewritten import read_rewritten, replace_hashes
+from ...tape.records.rewrite_tombstones import read_rewritten, replace_hashes
 from ...tape.records.tape_file import (
     Given,
     Kind,
@@ -40,7 +40,7 @@ from ...tape.records.tape_file import (
     read_records,
 )
 from ...tape.shell_words import shell_word
-from .gone_on import was_gone_on
+from ..lookup.resumed_by import was_gone_on
 
 _DIGEST_BYTES = 32
 _KEY_BYTES = 16

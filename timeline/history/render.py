@@ -8,8 +8,8 @@ from typing import Any
 
 from ..show.fit import fit
 from ..show.listing import WIDTH
-from .find_history import Change, History, Place
-from .resource import Field, No, State
+from .find_resource_history import Change, History, Place
+from .resource_state import Field, No, State
 
 _MOST = 20
 """Fields of a change that are shown."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import Rules
 from ...tape.exchange import Exchange, Seq
-from ...tape.matching.agreement import Agreement
-from ...tape.matching.inner_secrets import FindInner
+from ...tape.matching.compare_request_secrets import FindInner
+from ...tape.matching.header_agreement import Agreement
 from ..reading.placeholder_key import find_key
 
 

@@ -8,7 +8,7 @@ Of what a pattern of a profile finds (`tie_requests`):
 
 Of a place that a rule would ignore (`Holders`): another request has a value of it, too. By it one may say which other one is meant, as a
 release says which hold: if it is ignored, another hold could be released. A request that was sent again has the values of the first
-one, and means nothing by it. What a model is asked is looked at elsewhere (`freshness.py`), and telemetry tells of requests that it
+one, and means nothing by it. What a model is asked is looked at elsewhere (`seen_before_sent.py`), and telemetry tells of requests that it
 changes nothing in.
 """
 
@@ -20,13 +20,13 @@ from urllib.parse import unquote_to_bytes
 from ...config.schema import Classes
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import open_body
-from ...tape.canonical.masks import Pattern, find_ids, what_is_left
+from ...tape.canonical.regex_masks import Pattern, find_ids, what_is_left
 from ...tape.diff.align import scrubbed_key
 from ...tape.exchange import Exchange, Request, RequestClass
 from ...tape.matching.index import reclassify
 from ...tape.playback.websocket import as_request
-from .told_texts import read_all_ways
-from .words import find_parts
+from .answer_texts import read_all_ways
+from .identifying_words import find_parts
 
 _PASSED = (RequestClass.INFERENCE, RequestClass.TELEMETRY)
 _WORD = re.compile("(?=.*[A-Za-z])[0-9A-Za-z_.:-]{8,128}")

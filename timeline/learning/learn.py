@@ -1,9 +1,9 @@
 """Compare two recordings of one task: which places differ, and which of them are volatile.
 
 `learn` aligns them (`tape/diff/align.py`), lists every place at which partners differ, says what sort of thing stands
-there (`tape/diff/volatile.py`), and proposes rules for what is made anew each time. It never proposes one for content,
+there (`tape/diff/classify_differing_values.py`), and proposes rules for what is made anew each time. It never proposes one for content,
 nor for a value that an earlier answer of the same recording brought: a replay brings the recorded one again. A rule needs two proofs, for each
-request that it would apply to: the place is called as what a client makes anew (`tape/diff/made_anew.py`), and nobody had the value before (`freshness.py`).
+request that it would apply to: the place is called as what a client makes anew (`tape/diff/made_anew.py`), and nobody had the value before (`seen_before_sent.py`).
 Nothing is applied. Requests are read when they are needed, so memory does not grow with the recordings.
 
 Of two WebSockets the client's messages are compared, each with the one of the same place, as a playback
@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
 from ...config import IgnoreRule, parse_match
-from ...config.profiles.profile import Profile
+from ...config.parse_values import parse_header_name, parse_json_path, parse_parameter
+from ...config.profiles.client_profile import Profile
 from ...config.schema import Classes
-from ...config.values import parse_header_name, parse_json_path, parse_parameter
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import (
     SHIPPED_FIELDS,
@@ -35,13 +35,7 @@ from ...tape.canonical.canonical_request import (
 )
 from ...tape.canonical.json import show_json
 from ...tape.diff.align import Item, align, scrub, scrubbed_key
-from ...tape.diff.difference import differences, json_step, show_difference
-from ...tape.diff.divergence_types import ABSENT, Difference, one_line
-from ...tape.diff.made_anew import Value, Window, is_proved, is_time_of
-from ...tape.diff.nearest import distance
-from ...tape.diff.path_shape import id_shape
-from ...tape.diff.place_names import names_lasting, names_party
-from ...tape.diff.volatile import (
+from ...tape.diff.classify_differing_values import (
     Seen,
     ValueClass,
     bare,
@@ -49,24 +43,23 @@ from ...tape.diff.volatile import (
     decode_shown,
     is_whole,
 )
+from ...tape.diff.divergence_types import ABSENT, Difference, one_line
+from ...tape.diff.field_name_meaning import names_lasting, names_party
+from ...tape.diff.made_anew import Value, Window, is_proved, is_time_of
+from ...tape.diff.nearest import distance
+from ...tape.diff.path_shape import id_shape
+from ...tape.diff.request_differences import differences, json_step, show_difference
 from ...tape.exchange import Exchange, Fingerprint, Message, Request, RequestClass, Seq
-from ...tape.headers.counted_fields import FieldRules
+from ...tape.headers.compared_fields import FieldRules
 from ...tape.matching.index import reclassify
 from ...tape.playback.websocket import as_request, message_differences
 from ...tape.redaction.redactor import Redactor
 from .changed_secrets import find_changed_secrets, have_one_key
 from .compare_websockets import Pair, Said, find_strays
-from .freshness import (
-    Known,
-    When,
-    find_first,
-    find_given,
-    read_answers,
-    read_told,
-)
 from .id_links import Holders, find_holders
+from .identifying_words import HashWord, find_words
 from .place_values import Step, find_steps, texts_at, values_at
-from .words import HashWord, find_words
+from .seen_before_sent import Known, When, find_first, find_given, read_answers, read_told
 
 Progress = Callable[[int, int], None]
 """Told how much is done, and of how much."""

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote_plus
 
-from ...config.values import parse_json_path
+from ...config.parse_values import parse_json_path
 from ...tape.canonical.canonical_request import open_body
 from ...tape.canonical.json import json_tree, show_json
-from ...tape.diff.volatile import decode_shown
+from ...tape.diff.classify_differing_values import decode_shown
 from ...tape.exchange import Request
 
 Step = str | int | None

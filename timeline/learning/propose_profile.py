@@ -1,8 +1,8 @@
 """Propose the profile of a client from two recordings of one task: a text to be looked at, and then named in `profiles`.
 
 Looked at are the model calls and reads of one client, the one that differs in most places. Proposed is a place whose values differ in
-tokens alone (`tape/diff/token_pattern.py`), if what a pattern finds is proved to be made anew by its name (`proved_tokens.py`), and if nothing of it
-was there before the client sent it (`freshness.py`). What differs otherwise is listed as a comment, and values from earlier
+tokens alone (`tape/diff/token_pattern.py`), if what a pattern finds is proved to be made anew by its name (`tokens_made_anew.py`), and if nothing of it
+was there before the client sent it (`seen_before_sent.py`). What differs otherwise is listed as a comment, and values from earlier
 answers are no difference. Nothing is applied.
 """
 
@@ -15,29 +15,35 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from ...config import Config, parse_match
+from ...config.parse_values import parse_json_path
+from ...config.profiles.client_profile import (
+    Profile,
+    ProfilePlace,
+    parse_field,
+    parse_path,
+    parse_profile,
+)
+from ...config.profiles.client_profile_file import ProfileFile
 from ...config.profiles.command_programs import find_program
-from ...config.profiles.narrow import find_wide
-from ...config.profiles.profile import Profile, ProfilePlace, parse_field, parse_path, parse_profile
-from ...config.profiles.profile_file import ProfileFile
-from ...config.values import parse_json_path
+from ...config.profiles.overbroad_patterns import find_wide
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import compile_rules, open_body
 from ...tape.canonical.client_profiles import find_product
 from ...tape.canonical.json import quick_tree
-from ...tape.canonical.masks import Pattern, Placed, find_placed
-from ...tape.diff.difference import differences
+from ...tape.canonical.regex_masks import Pattern, Placed, find_placed
 from ...tape.diff.divergence_types import Difference
+from ...tape.diff.field_name_meaning import name_words
 from ...tape.diff.made_anew import Window
-from ...tape.diff.place_names import name_words
+from ...tape.diff.request_differences import differences
 from ...tape.diff.suggest_rule import is_content
 from ...tape.diff.token_pattern import find_durations, find_token_patterns
 from ...tape.exchange import Exchange, RequestClass, Seq
 from ..receipts.command.command_end import find_command
-from .freshness import Known, When, find_first, find_given, read_told
 from .id_links import tie_requests
+from .identifying_words import HashWord, find_words
 from .learn import FLOWS, Lesson, Place, with_indexes
-from .proved_tokens import Times, are_proved
-from .words import HashWord, find_words
+from .seen_before_sent import Known, When, find_first, find_given, read_told
+from .tokens_made_anew import Times, are_proved
 
 SDK_PRODUCTS = frozenset(
     (

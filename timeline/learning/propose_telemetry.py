@@ -29,17 +29,17 @@ from ...config import EffectRule, parse_match
 from ...config.schema import Classes
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import open_body
+from ...tape.diff.field_name_meaning import name_words, names_deed
 from ...tape.diff.made_anew import Window, is_time_of
 from ...tape.diff.path_shape import path_shape
-from ...tape.diff.place_names import name_words, names_deed
 from ...tape.exchange import Exchange, Request, RequestClass
 from ...tape.matching.index import reclassify
 from ...tape.policy.decide import Facts
 from ..receipts.command.command_end import find_command
-from .freshness import find_given, read_answers
+from .identifying_words import HashWord, find_parts, find_words
 from .learn import FLOWS, Lesson
+from .seen_before_sent import find_given, read_answers
 from .telemetry_words import STAMP, find_made_ids, is_harmless, is_told, takes_reports
-from .words import HashWord, find_parts, find_words
 
 _NOTHING = (b"", b"{}", b"[]", b"null")
 """What telemetry is answered with."""

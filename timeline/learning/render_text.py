@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..receipts.plain_text import plain, table
+from ..receipts.safe_terminal_text import plain, table
 from .learn import (
     BROUGHT,
     CONTENT,

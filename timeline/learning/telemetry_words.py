@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ...tape.diff.field_name_meaning import name_words, names_deed
 from ...tape.diff.made_anew import Window, is_time_of
-from ...tape.diff.place_names import name_words, names_deed
 
 _REPORTS = frozenset(
     (

@@ -13,16 +13,16 @@ from time import thread_time
 from typing import Any
 
 from ...config import Config
-from ...config.profiles.profile import Profile
-from ...config.profiles.shipped import find_profiles, shipped_profiles
+from ...config.profiles.client_profile import Profile
+from ...config.profiles.shipped_profiles import find_profiles, shipped_profiles
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import Rules, counted_body, rules_of
 from ...tape.canonical.json import quick_tree
-from ...tape.canonical.masks import find_placed, what_is_left
+from ...tape.canonical.regex_masks import find_placed, what_is_left
 from ...tape.exchange import Exchange, Message, Request, RequestClass, Seq
 from ...tape.matching.index import reclassify
 from ...tape.matching.profile_use import ProfileUse, find_message_use, find_profile_use
-from ..receipts.plain_text import plain, table
+from ..receipts.safe_terminal_text import plain, table
 from .learn import FLOWS, Lesson
 
 _ROWS = 30

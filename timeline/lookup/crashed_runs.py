@@ -12,7 +12,7 @@ from ...tape.policy.approval_decision import Ruling
 from ...tape.policy.resume import Resume, UnknownEffect
 from ...tape.records.events import Event, EventKind
 from ...tape.shell_words import shell_word
-from ..formats.gone_on import find_children, has_sent
+from .resumed_by import find_children, has_sent
 
 _MOST_TOLD = 400
 """Characters of what is said of a stop."""

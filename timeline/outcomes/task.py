@@ -14,8 +14,8 @@ from blake3 import blake3
 
 from ...store import RunInfo
 from ...tape.exchange import Exchange, RequestClass
-from ..steps.call import find_aside, user_texts
-from ..steps.context import Context, read_context
+from ..steps.model_call import find_aside, user_texts
+from ..steps.model_context import Context, read_context
 
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _CHANGING = re.compile(

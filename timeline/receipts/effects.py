@@ -22,8 +22,8 @@ from ...tape.exchange import (
 )
 from ...tape.records.events import EXPLORED, Event, EventKind
 from ..reading.exchange_json import body_json
-from ..reading.settle_repeat import Repeats, read_repeat
-from .plain_text import ROWS, plain
+from ..reading.settle_repeated_effect import Repeats, read_repeat
+from .safe_terminal_text import ROWS, plain
 
 MAX_ROWS = 100_000
 """Most effects of a run that are listed."""

@@ -6,8 +6,8 @@ from typing import Any
 from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Gone, VerdictKind
 from ...tape.records.events import Event, EventKind
-from ..reading.given_answer import CHANGES, find_given, find_played, is_from_tape
-from ..reading.settle_repeat import find_settled
+from ..reading.settle_repeated_effect import find_settled
+from ..reading.substituted_answer import CHANGES, find_given, find_played, is_from_tape
 from .effects import describe_close
 
 

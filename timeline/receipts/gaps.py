@@ -7,7 +7,7 @@ from typing import Any
 from ...store import RunInfo, Store
 from ...tape.records.events import Event, EventKind
 from .bounded_rows import BoundedRows, add_row
-from .plain_text import ROWS, WIDTH, plain, titled_rows
+from .safe_terminal_text import ROWS, WIDTH, plain, titled_rows
 
 
 @dataclass(slots=True)

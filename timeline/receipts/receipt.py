@@ -1,7 +1,7 @@
 """The receipt: the account of a run, computed from its log.
 
 It is made of parts, each in a module of its own: what was asked and how it matched (`answers/`), what the command did besides
-(`command/`), what was done to the run on purpose (`interventions/`). `parts.py` fills them. What more than one part decides on
+(`command/`), what was done to the run on purpose (`interventions/`). `receipt_parts.py` fills them. What more than one part decides on
 is here: whether a run was faithful, its exit code and its fidelity level.
 
 A replay is *faithful* when nothing diverged, nothing was
@@ -24,7 +24,7 @@ from ...tape.exit_codes import ExitCode
 from .answers.left_on_tape import UNUSED
 from .command.surroundings import OPEN_PIPES
 from .interventions.injected import InjectedRow
-from .parts import Parts, read_parts
+from .receipt_parts import Parts, read_parts
 
 RECEIPT_VERSION = 1
 """The version of the receipt's JSON. A further key does not change it; a key that goes, or means something else, does."""

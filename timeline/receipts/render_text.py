@@ -27,15 +27,15 @@ from ...tape.exchange import (
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.retention import Sentence
 from ...tape.visible_text import show_visibly
-from ..reading.as_written import read_json, render_json
 from ..reading.contract_row import ContractRow
+from ..reading.exact_body_values import read_json, render_json
 from .answers.divergences import difference_lines
 from .answers.left_on_tape import UNUSED
 from .bounded_rows import omitted_of
 from .effects import Effect, describe_outcome, effect_lines, effect_text
 from .gaps import Gaps
-from .plain_text import ROWS, TEXT, WIDTH, plain, plain_lines, table
 from .receipt import Receipt, exit_code
+from .safe_terminal_text import ROWS, TEXT, WIDTH, plain, plain_lines, table
 
 _BODY_CHARS = 20_000
 _HEADERS = 200

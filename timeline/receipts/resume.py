@@ -6,7 +6,7 @@ from typing import Any
 
 from ...tape.exchange import RequestClass, VerdictKind
 from ...tape.records.events import Event, EventKind
-from .plain_text import times, titled_rows
+from .safe_terminal_text import times, titled_rows
 
 _WAITS = "not asked for"
 _HELD = "held"

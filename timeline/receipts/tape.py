@@ -7,7 +7,7 @@ from ...store import RunInfo, RunStatus
 from ...tape.records.events import Event, EventKind
 from .command.command_end import CommandEnd
 from .gaps import Gaps
-from .plain_text import plain
+from .safe_terminal_text import plain
 
 _IMPORTED = "imported"
 _REWRITTEN = "rewritten"

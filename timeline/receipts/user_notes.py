@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from ...store import RunInfo, Store, StoreError
 from ...tape.records.events import Event, EventKind
 from ...tape.shell_words import shell_word
-from .plain_text import plain
+from .safe_terminal_text import plain
 
 MAX_CHARS = 10_000
 

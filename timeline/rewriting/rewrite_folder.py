@@ -13,6 +13,7 @@ from blake3 import blake3
 
 from ...store.tables.folders import Content
 from ...tape.folders.git_objects import inflate_object, is_in_objects
+from ...tape.folders.hide_secret_names import rename_head
 from ...tape.folders.manifest import (
     SECRET,
     Entry,
@@ -24,7 +25,6 @@ from ...tape.folders.manifest import (
     unpack_manifest,
     unpack_step,
 )
-from ...tape.folders.secret_names import rename_head
 
 _INDEX = b".git/index"
 _NAME = "folder"

@@ -17,8 +17,8 @@ from ...store.tables.folders import Content
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.exchange import BODY, Exchange, Fingerprint, Message, Redaction, Secret, Spilled
+from ...tape.records.check_event_fields import check_event
 from ...tape.records.codec import encode_exchange, encode_message
-from ...tape.records.event_shape import check_event
 from ...tape.records.events import (
     CHAIN_START,
     HASH_BYTES,
@@ -28,13 +28,13 @@ from ...tape.records.events import (
     encode_event,
     link_of,
 )
-from ...tape.records.rewritten import ReplacedEvent, Rewritten, Tombstone, read_rewritten
+from ...tape.records.rewrite_tombstones import ReplacedEvent, Rewritten, Tombstone, read_rewritten
+from ...tape.redaction.redact_large_body import WINDOW_BYTES
 from ...tape.redaction.redactor import without_digests
 from ...tape.redaction.rewriting.rewriter import BodyRewriter, Place, Rewriter
-from ...tape.redaction.stream import WINDOW_BYTES
 from ..checks.integrity import count_rewritten
 from ..reading.placeholder_key import find_key
-from ..receipts.plain_text import plain
+from ..receipts.safe_terminal_text import plain
 from .rewrite_folder import FolderRewriter
 
 Progress = Callable[[int, int], None]

@@ -5,7 +5,7 @@ Rules:
 1. What was found on the tape is taken from the log as it was; rules of matching (`ignore`) are `reindex`'s affair.
 2. Of a recording also its replay is decided on: each request as one that its own tape holds.
 3. A request that was stopped, or refused for its order or by a contract, stays that: bodies are not looked at
-   (`contracts.py` does).
+   (`contract_violations.py` does).
 """
 
 from collections import Counter

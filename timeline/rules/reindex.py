@@ -11,8 +11,8 @@ from typing import Any
 from ...config import Config
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import compile_rules, rules_of
-from ...tape.diff.difference import differences
 from ...tape.diff.divergence_types import Difference
+from ...tape.diff.request_differences import differences
 from ...tape.exchange import Exchange, Seq
 from ...tape.matching.index import (
     Change,
@@ -25,7 +25,7 @@ from ...tape.matching.index import (
 )
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import Redactor
-from ..receipts.plain_text import plain
+from ..receipts.safe_terminal_text import plain
 
 _LISTED = 1000
 """Most groups of one list; the counts stay exact."""

@@ -1,6 +1,6 @@
 """The result of a policy dry run as plain text for a terminal."""
 
-from ..receipts.plain_text import plain, table
+from ..receipts.safe_terminal_text import plain, table
 from .policy_dry_run import DryRunVerdict, PolicyDryRun
 from .policy_summary import PolicySummary, Sample
 

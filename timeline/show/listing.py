@@ -11,7 +11,7 @@ from itertools import chain
 
 from ...tape.dialects import Usage
 from ...tape.exchange import Seq
-from ..reading.as_written import Number, read_json, show_json
+from ..reading.exact_body_values import Number, read_json, show_json
 from ..steps.step import Lane, Step, StepKind
 from .fit import columns, fit, pad
 

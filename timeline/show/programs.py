@@ -5,7 +5,7 @@ from typing import Any
 
 from ...tape.exchange import Seq
 from ...tape.folders.manifest import GitState
-from ..steps.versions import Program, ProgramKind
+from ..steps.program_versions import Program, ProgramKind
 from .fit import fit
 from .listing import WIDTH
 

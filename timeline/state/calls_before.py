@@ -14,14 +14,14 @@ from ...tape.dialects import InferenceResponse, read_response
 from ...tape.exchange import Exchange, Gone, Message, RequestClass
 from ...tape.records.codec import BadRecord, decode_exchange
 from ...tape.records.events import Event, EventKind
-from ..lookup.nearest_seq import no_exchange, no_part
-from ..reading.given_answer import CHANGES, find_played, is_from_tape
-from ..reading.settle_repeat import find_settled
-from ..steps.call import ModelCall, read_call, same_agent, same_prompt
-from ..steps.context import read_context
-from ..steps.lanes import CARRIED, IDLE, SAME_CONVERSATION, goes_on
+from ..lookup.missing_exchange_error import no_exchange, no_part
+from ..reading.settle_repeated_effect import find_settled
+from ..reading.substituted_answer import CHANGES, find_played, is_from_tape
+from ..steps.agent_lanes import CARRIED, IDLE, SAME_CONVERSATION, goes_on
+from ..steps.model_call import ModelCall, read_call, same_agent, same_prompt
+from ..steps.model_context import read_context
 from ..steps.read_run import find_served
-from ..steps.split_list import find_marks
+from ..steps.split_messages import find_marks
 from ..steps.step import Edge, Evidence
 from ..steps.websocket_calls import split_websocket
 

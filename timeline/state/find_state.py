@@ -7,14 +7,14 @@ from ...store import LogCorrupt, StoreError
 from ...tape.dialects import Usage
 from ...tape.exchange import Exchange, Seq
 from ...tape.shell_words import shell_word
-from ..lookup.nearest_seq import no_exchange
-from ..steps.call import ModelCall, read_call
-from ..steps.context import Item, read_context
+from ..lookup.missing_exchange_error import no_exchange
+from ..steps.model_call import ModelCall, read_call
+from ..steps.model_context import Item, read_context
 from ..steps.step import Edge
 from .calls_before import Exchanges, calls_before, find_before, read_answer
-from .parts import ContextPart, short, split_items, squeezed
+from .context_parts import ContextPart, short, split_items, squeezed
+from .provider_conversation import rebuild_conversation
 from .snapshots import Snapshot, find_snapshots
-from .stored_conversation import rebuild_conversation
 
 _CHAIN = 1000
 """Most answers that a conversation which is kept at the provider is rebuilt from."""

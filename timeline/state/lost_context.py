@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 
 from ...store import StoreError
 from ...tape.exchange import Seq
-from ..steps.call import ModelCall, is_drawn
-from ..steps.context import Item
-from ..steps.lanes import MIN_TEXT, Placed
+from ..steps.agent_lanes import MIN_TEXT, Placed
+from ..steps.model_call import ModelCall, is_drawn
+from ..steps.model_context import Item
 from ..steps.tracer import Tracer
 from .calls_before import Exchanges
+from .context_parts import ContextPart, short, split_items, squeezed
 from .find_state import find_state
-from .parts import ContextPart, short, split_items, squeezed
 
 _SAID = ("assistant", "model", "thought")
 

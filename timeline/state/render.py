@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from ...tape.dialects.common.untrusted_json import find_json
-from ..show.blocks import safe_line, show_block
 from ..show.fit import fit
 from ..show.listing import WIDTH, input_tokens, show_time
-from ..steps.context import Context
+from ..show.multiline_text import safe_line, show_block
+from ..steps.model_context import Context
+from .context_parts import ContextPart
 from .find_state import Origin, State
 from .lost_context import Looked
-from .parts import ContextPart
 
 _MOST = 600
 """Characters of a part that are shown without `--full`."""

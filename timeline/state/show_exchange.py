@@ -10,15 +10,15 @@ from ...tape.dialects import DIALECTS, find_dialect
 from ...tape.dialects.common.dialect import Claim
 from ...tape.exchange import Exchange, HttpRequest, HttpResponse, RequestClass
 from ...tape.records.content_coding import read_codings, undo_what_came
-from ..reading.as_written import read_json, render_json
+from ..reading.exact_body_values import read_json, render_json
 from ..receipts.effects import describe_outcome
-from ..show.blocks import safe_line, show_block
 from ..show.fit import fit
 from ..show.listing import WIDTH, show_time
-from ..steps.call import ModelCall
-from ..steps.context import Context
+from ..show.multiline_text import safe_line, show_block
+from ..steps.model_call import ModelCall
+from ..steps.model_context import Context
 from ..steps.step import Edge
-from .parts import split_items
+from .context_parts import split_items
 
 _MOST = 4000
 """Characters of a body or a part that are shown."""

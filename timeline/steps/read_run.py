@@ -8,12 +8,12 @@ from decimal import Decimal
 from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Message, Seq, VerdictKind
 from ...tape.records.events import Event, EventKind
-from ..reading.given_answer import CHANGES, find_given, find_played, tell_unsent
-from ..reading.settle_repeat import find_settled
+from ..reading.settle_repeated_effect import find_settled
+from ..reading.substituted_answer import CHANGES, find_given, find_played, tell_unsent
+from .program_versions import Versions
 from .step import Lane, Step, StepKind
-from .told import tell_between, tell_of_exchange
+from .steps_from_log import tell_between, tell_of_exchange
 from .tracer import Price, Tracer
-from .versions import Versions
 
 
 @dataclass(slots=True)

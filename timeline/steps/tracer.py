@@ -19,15 +19,23 @@ from ...tape.dialects.common.untrusted_json import as_object
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.exchange import Message as WebSocketMessage
 from ..reading.exchange_json import came_late
-from ..reading.fate import states_less
-from .arrival import Arrival
-from .bodies import read_texts
-from .call import ModelCall, find_calls, find_results, is_among, is_drawn, read_call, user_texts
-from .causes import find_cause
-from .context import Context, read_context
-from .lanes import MIN_TEXT, Lanes, LaneState, Made, PendingCall, Placed, Split
+from ..reading.request_fate import states_less
+from .agent_lanes import MIN_TEXT, Lanes, LaneState, Made, PendingCall, Placed, Split
+from .causing_tool_call import find_cause
+from .model_call import (
+    ModelCall,
+    find_calls,
+    find_results,
+    is_among,
+    is_drawn,
+    read_call,
+    user_texts,
+)
+from .model_context import Context, read_context
+from .program_versions import Versions
+from .searchable_text import read_texts
 from .step import Edge, Evidence, Lane, Step, StepKind, Timing
-from .versions import Versions
+from .tool_call_arrival import Arrival
 from .websocket_calls import split_websocket
 
 IDLE_S = 60

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from ...timeline.blame.find_origin import Blame, Sighting
 from .addresses import run_path
-from .texts import safe_short, safe_word
+from .safe_text import safe_short, safe_word
 
 
 def view_cause(found: Blame, run: str) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from typing import Any
 
 from ...timeline.show.listing import input_tokens
 from ...timeline.state.calls_before import Exchanges
+from ...timeline.state.context_parts import ContextPart
 from ...timeline.state.find_state import Origin, State, find_state
-from ...timeline.state.parts import ContextPart
 from ...timeline.state.render import count_bytes, estimate_tokens
-from .texts import Shown, safe_block, safe_short, show_block
+from .safe_text import Shown, safe_block, safe_short, show_block
 
 WINDOW = 60
 """Parts that are shown at a time, the last ones first."""

@@ -9,11 +9,11 @@ from ...tape.canonical.canonical_request import Rules
 from ...timeline.diff.acts import Act, read_acts, says
 from ...timeline.diff.compare import Change, Compared, Row, compare_acts
 from ...timeline.diff.diff_json import PLACED, diff_json, row_json
-from ...timeline.diff.places import Places, find_places
+from ...timeline.diff.differing_json_paths import Places, find_places
 from ...timeline.diff.render import Names
 from ...timeline.state.calls_before import Exchanges
-from .run_parts import split_values
-from .texts import safe_short
+from .run_page_sections import split_values
+from .safe_text import safe_short
 
 _SAYS = 300
 

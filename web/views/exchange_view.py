@@ -9,11 +9,11 @@ from ...tape.canonical.canonical_request import BodyKind, open_body
 from ...tape.dialects.framing.sse import read_events
 from ...tape.exchange import Exchange, HttpRequest, HttpResponse, Message, Secret
 from ...tape.headers.shipped_lists import KEYS_OF_EFFECTS
-from ...tape.matching.values import answer_body
-from ...timeline.blame.places import answered_leaves, describe_body
-from ...timeline.reading.as_written import read_form, read_json, says_more
+from ...tape.matching.traceable_values import answer_body
+from ...timeline.blame.exchange_values import answered_leaves, describe_body
+from ...timeline.reading.exact_body_values import read_form, read_json, says_more
 from ...timeline.receipts.effects import describe_outcome
-from .texts import Shown, safe_block, safe_short, show_block, show_bytes, show_time
+from .safe_text import Shown, safe_block, safe_short, show_block, show_bytes, show_time
 from .value_tree import LINES, Line, list_pairs, list_value, scalar_line
 
 PAUSE_US = 250_000

@@ -10,7 +10,7 @@ from ...timeline.cost.render import say_money
 from ...timeline.cost.sums import read_bill
 from ...timeline.outcomes.outcome import read_outcome
 from ...timeline.receipts.bounded_rows import total_of
-from .texts import safe_short, show_clock, show_time
+from .safe_text import safe_short, show_clock, show_time
 
 _SOON = 1000
 """Exchanges of a run whose facts are computed while somebody waits."""

@@ -18,13 +18,13 @@ from typing import Any
 
 from ...store import RunInfo, RunStatus, Store
 from ...tape.records.events import Event, EventKind
-from ...timeline.reading.given_answer import FROM_TAPE, NEVER_SENT
-from ...timeline.reading.settle_repeat import Repeats
+from ...timeline.reading.settle_repeated_effect import Repeats
+from ...timeline.reading.substituted_answer import FROM_TAPE, NEVER_SENT
 from ...timeline.show.steps_json import step_json
 from ...timeline.steps.read_run import RunReader
 from ...timeline.steps.step import Step, StepKind
 from ...timeline.steps.tracer import Price
-from .step_pages import StepPages
+from .compressed_steps import StepPages
 
 IDLE_US = 5_000_000
 KINDS = ("http", "model call", "mcp", "retrieval", "telemetry", "tool call")

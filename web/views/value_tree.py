@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...timeline.blame.places import member_step
-from ...timeline.reading.as_written import DEEP, NAME, Number
-from ...timeline.show.blocks import safe_line
-from .texts import safe_block, safe_short
+from ...timeline.blame.exchange_values import member_step
+from ...timeline.reading.exact_body_values import DEEP, NAME, Number
+from ...timeline.show.multiline_text import safe_line
+from .safe_text import safe_block, safe_short
 
 LINES = 400
 _TEXT = 600

@@ -10,7 +10,7 @@ from ....tape.playback.script import Steps
 from ....tape.policy.approval_decision import ApprovalDecision, Ruling
 from ....tape.policy.faults import Injection
 from ..pending_approvals import PendingApproval
-from ..repeats import Effect
+from ..repeated_effects import Effect
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from ....tape.shell_words import shell_word
 from ....timeline.lookup.crashed_runs import find_first, find_rival, read_crash
 from ..effect_sinks import SinkQueue
 from ..run_state import OpenRun
-from .run_rules import describe_branch, describe_resume, list_live, note_rules
+from .log_run_rules import describe_branch, describe_resume, list_live, note_rules
 
 logger = logging.getLogger(__name__)
 

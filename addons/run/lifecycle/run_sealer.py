@@ -10,8 +10,8 @@ from ....tape.policy.approval_decision import ApprovalDecision, Ruling
 from ..gaps import Gap
 from ..pending_exchange import on_their_way
 from ..run_state import OpenRun
-from .hooks import RunHooks
-from .run_rules import note_slow
+from .log_run_rules import note_slow
+from .run_hooks import RunHooks
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from ...command_line.missing_run import NeedsRun
-from ..common import DEFAULT_FILE, options, run_argument
 from ..record_replay import read_where, runs_often
+from ..shared_options_and_output import DEFAULT_FILE, options, run_argument
 from .flags import ANEW, CHECK, spends
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from ....config.values import parse_duration
+from ....config.parse_values import parse_duration
 from ...command_line.missing_run import NeedsRun
-from ..common import DEFAULT_FILE, options, run_argument
 from ..record_replay import read_where, runs_often
+from ..shared_options_and_output import DEFAULT_FILE, options, run_argument
 from .flags import ANEW, CHECK, spends
 
 _KINDS = ("late", "slow", "cut", "throttle", "duplicate", "reorder")
@@ -80,7 +80,7 @@ def explore(
     except ValueError as error:
         raise click.UsageError(f"--late-by: {error}") from None
     config, container_host = read_where(config_file, flags)
-    from ....tape.schedules.fault import FaultWord
+    from ....tape.schedules.scheduled_fault import FaultWord
     from ...experiments.explore import Wanted
     from ...experiments.explore import explore as run_explore
     from ...experiments.judge import make_judge

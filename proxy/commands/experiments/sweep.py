@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from ..common import DEFAULT_FILE, options
 from ..record_replay import read_where, runs_often
+from ..shared_options_and_output import DEFAULT_FILE, options
 
 
 @click.command(short_help="Run variants of one exchange, and count how they end.")

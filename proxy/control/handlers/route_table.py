@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..http.route import Route
-from . import breaks, gates, health, metrics, pages, runs
+from . import breakpoints, gates, health, metrics, page_links, runs
 from .openapi import Describe
 
 _RUN = "/v1/runs/{id}"
@@ -73,7 +73,7 @@ _ROUTES = (
         "/v1/breaks",
         "listBreaks",
         "Requests held at breakpoints, oldest first.",
-        breaks.list_breaks,
+        breakpoints.list_breaks,
         {200: "Breaks"},
     ),
     Route(
@@ -81,7 +81,7 @@ _ROUTES = (
         f"{_BREAK}/step",
         "step",
         "Let a request that is held go on, and hold the next one.",
-        breaks.step,
+        breakpoints.step,
         {200: "Commanded", 409: "Problem"},
     ),
     Route(
@@ -89,7 +89,7 @@ _ROUTES = (
         f"{_BREAK}/continue",
         "continue",
         "Let a request that is held go on, up to the next breakpoint.",
-        breaks.go_on,
+        breakpoints.go_on,
         {200: "Commanded", 409: "Problem"},
     ),
     Route(
@@ -97,16 +97,16 @@ _ROUTES = (
         f"{_BREAK}/answer",
         "answer",
         "Give a request that is held another answer.",
-        breaks.answer,
+        breakpoints.answer,
         {200: "Commanded", 409: "Problem"},
-        body={"answer": breaks.ANSWER},
+        body={"answer": breakpoints.ANSWER},
     ),
     Route(
         "POST",
         f"{_BREAK}/quit",
         "quit",
         "Stop the run of a request that is held.",
-        breaks.quit_run,
+        breakpoints.quit_run,
         {200: "Commanded", 409: "Problem"},
     ),
     Route("GET", "/metrics", "metrics", "Measures for Prometheus.", metrics.metrics, {200: "text"}),
@@ -143,7 +143,7 @@ def make_table(
         "/v1/links",
         "makeLink",
         "Make a link to the page of gates, valid once: with it, anyone can rule.",
-        pages.link_maker(make_link),
+        page_links.link_maker(make_link),
         {200: "Link"},
     )
     itself = Route(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from ...processes.connections import Address, find_client
+from ...processes.client_processes import Address, find_client
 from ...processes.socket_user import find_user
 from .error_body import ControlError
 

@@ -1,4 +1,4 @@
-// Notes of this process: a file of lines, `word TAB word`, as `../python/playhead_preload/notes.py`.
+// Notes of this process: a file of lines, `word TAB word`, as `../python/playhead_preload/process_notes.py`.
 'use strict';
 
 const { appendFileSync, openSync, closeSync } = require('fs');

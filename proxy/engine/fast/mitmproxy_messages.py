@@ -1,13 +1,13 @@
 """Fast paths for what mitmproxy does many times per request, with the same results.
 
 1. `MessageData.__post_init__` checks the type of every field of every message. Ours are made from parsed bytes
-   or by `addons/wire/http.py`, which is type-checked before it runs; there are no addons but ours. 10 % and more.
+   or by `addons/wire/convert_http_messages.py`, which is type-checked before it runs; there are no addons but ours. 10 % and more.
 2. `Context.fork` makes an upstream connection, with an id from the system's randomness, and throws it away. 2.2 %.
 3. `Headers` looks a name up by lower-casing every name through two Python calls, and is made as a mapping that is
    updated, where its fields are all there is. 3.1 %.
 4. `expected_http_body_size` asks a message for its fields one by one, five times a request. 2.1 %.
 5. `Layer.handle_event` asks at each command whether it is to be logged, and drives generators by calls; a loop over
-   one is run without. 1.8 %, and `routing.py` is built on it.
+   one is run without. 1.8 %, and `http_command_dispatch.py` is built on it.
 
 The figures are what a short model call that is recorded (2 KB each way, TLS, two connections) takes more without each: instructions
 of the process as callgrind counts them, against 6.0 million with all; equal runs differ by 0.5 %. `benchmarks/run.py patches`

@@ -13,7 +13,7 @@ from mitmproxy.proxy import commands
 from ....addons.run.pending_exchange import PendingExchange
 
 if TYPE_CHECKING:
-    from ....addons.attempts.watch import Stray
+    from ....addons.attempts.log_failed_attempts import Stray
     from ....addons.recording.save_tunnel import Attempt
 
 

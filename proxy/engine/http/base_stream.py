@@ -21,7 +21,7 @@ from mitmproxy.proxy.layers.http import (
 )
 
 from ....addons.run.pending_exchange import PendingExchange, detach, find_pending
-from ....addons.wire.http import keep_scheme
+from ....addons.wire.convert_http_messages import keep_scheme
 from ....tape.exchange import Ending
 from ..hooks.own_hooks import PlayheadResetHook, PlayheadSettleHook
 

@@ -42,9 +42,9 @@ from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 
 from ....addons.run.pending_exchange import find_redact_text
-from ....addons.wire.http import note, with_scheme
+from ....addons.wire.convert_http_messages import note, with_scheme
 from ....tape.exchange import Ending
-from ..upstream.dial import forwarding, in_absolute_form, says_no
+from ..upstream.dial_through_proxy import forwarding, in_absolute_form, says_no
 
 logger = logging.getLogger(__name__)
 

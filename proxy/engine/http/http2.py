@@ -53,10 +53,10 @@ from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection, Http2Server
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 
-from ....addons.attempts.watch import Stray
-from ....addons.wire.http import with_scheme
+from ....addons.attempts.log_failed_attempts import Stray
+from ....addons.wire.convert_http_messages import with_scheme
 from ....tape.exchange import Headers
-from ....tape.records.attempt import AttemptKind
+from ....tape.records.failed_attempt import AttemptKind
 from ..hooks.own_hooks import PlayheadStrayHook
 from .http1_messages import MAX_HEAD_BYTES, find_wrong_field, log_peer
 

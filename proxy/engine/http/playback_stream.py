@@ -28,10 +28,10 @@ from mitmproxy.proxy.layers.http import (
     SendHttp,
 )
 
-from ....addons.answer.delivery import note_late, note_left, refuse_late
+from ....addons.answer.partial_delivery import note_late, note_left, refuse_late
 from ....addons.run.pending_exchange import PendingExchange, note_verdict
 from ....addons.run.playback_state import CompletionOrder
-from ....addons.wire.http import make_interim
+from ....addons.wire.convert_http_messages import make_interim
 from ....config import Mode
 from ....store import StoreError
 from ....tape.exchange import Ending, Seq

@@ -36,7 +36,7 @@ from mitmproxy.proxy.layers.http import (
 
 from ....addons.contract import make_refusal
 from ....addons.run.pending_exchange import PendingExchange
-from ....addons.wire.http import is_interim
+from ....addons.wire.convert_http_messages import is_interim
 from ....addons.wire.upstream_failure import NOT_SENT, find_stream_code
 from ....config import Mode
 from ....store import StoreError
@@ -51,7 +51,7 @@ from ....tape.exchange import (
     find_header,
 )
 from ....tape.faults.kinds import find_kind
-from ....tape.playback.delivery import is_terminal
+from ....tape.playback.compare_delivery import is_terminal
 from ....tape.policy.faults import Injection
 from ..hooks.own_hooks import PlayheadGateHook, PlayheadLeftHook, PlayheadReleaseHook
 from .base_stream import Commands, find_ending

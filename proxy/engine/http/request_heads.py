@@ -27,8 +27,8 @@ from mitmproxy.proxy.layers.http import (
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
-from ....addons.attempts.watch import Stray
-from ....tape.records.attempt import CUT_BEHIND, CUT_HEAD, AttemptKind
+from ....addons.attempts.log_failed_attempts import Stray
+from ....tape.records.failed_attempt import CUT_BEHIND, CUT_HEAD, AttemptKind
 from ..hooks.own_hooks import PlayheadStrayHook
 from .http1_messages import MAX_HEAD_BYTES, MessagesMixin, find_wrong_field
 

@@ -25,7 +25,7 @@ from mitmproxy.proxy.layers.http import (
 )
 
 from ....addons.run.pending_exchange import PendingExchange
-from ....addons.wire.http import make_interim
+from ....addons.wire.convert_http_messages import make_interim
 from ..hooks.own_hooks import Fetch
 from .base_stream import Commands
 from .playback_stream import PlayingStream, Quiet

@@ -4,6 +4,6 @@ Nothing here decides whether something may leave: the guard does (`egress_guard.
 """
 
 from .client_certificates import ClientCertificates
-from .dial import Dialler
+from .dial_through_proxy import Dialler
 
 __all__ = ["ClientCertificates", "Dialler"]

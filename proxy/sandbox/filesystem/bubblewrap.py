@@ -1,7 +1,7 @@
 """The part of the file system that a command sees and may write to, built by bubblewrap (`--sandbox-files`).
 
 1. The root folder is one of our own, in which nothing is but what is named here. It can be read only.
-2. The system can be read only (`root_folders`). What is seen of it is a copy (`protection`), whose named pipes lead nowhere, and devices are those that any program needs.
+2. The system can be read only (`system_folders`). What is seen of it is a copy (`protection`), whose named pipes lead nowhere, and devices are those that any program needs.
 3. Homes and folders for temporary files are empty; they can be written to, and are gone afterwards.
 4. The working folder is the real one.
 5. What a program needs elsewhere can be read only: the command itself and its interpreter, the folders of `PATH`, environments of
@@ -25,7 +25,7 @@ from .... import __path__ as package_path
 from ...errors import EngineError
 from .mountinfo import is_in
 from .mounts import find_settings
-from .root_folders import find_links, find_programs, find_system, is_partly_seen
+from .system_folders import find_links, find_programs, find_system, is_partly_seen
 
 _ROOT = Path("/")
 _OF_THE_KERNEL = Path("/sys")

@@ -1,6 +1,6 @@
 """Mount the file system of a sandbox: the machine's own, except for everything that leads out of it.
 
-1. What is mounted here stays here. Copies take the place of working folders (`working_copies`).
+1. What is mounted here stays here. Copies take the place of working folders (`mount_folder_copies`).
 2. What the proxy itself depends on is a copy, can be read only, or cannot be moved (`layers`).
 3. Devices are those that any program needs (`devices`).
 4. Folders with sockets of programs outside are empty; single sockets are nothing.
@@ -31,9 +31,9 @@ from ..kernel.syscalls import (
     unmount,
 )
 from .devices import CLOSED, close_others, make_devices
+from .mount_folder_copies import mount_copies
 from .mountinfo import Mount, is_in_reach, read_mounts
 from .protective_mounts import cover, hold, lock, lock_all, pin
-from .working_copies import mount_copies
 
 SHARED_MEMORY = "/dev/shm"
 _STAGE = "/proc"

@@ -28,9 +28,9 @@ from itertools import filterfalse
 from pathlib import Path
 
 from .... import __path__ as package_path
-from ...determinism.libc.library import NoLibrary, find_cache, make_cache
-from ...trust.roots import find_named
-from .loading_variables import find_folders, is_apart
+from ...determinism.libc.preload_library import NoLibrary, find_cache, make_cache
+from ...trust.client_root_certificates import find_named
+from .code_path_variables import find_folders, is_apart
 from .mountinfo import Mount, find_again, read_mounts
 
 SYSTEM = (

@@ -12,7 +12,7 @@
 6. Modules, other kernels, disks, clocks and files by their number: all need rights that are given up, too.
 7. System calls of another architecture, whose numbers mean something else: these kill.
 
-Where Unix sockets are allowed each `connect` is answered by another process (`connects`): only there can be seen to where
+Where Unix sockets are allowed each `connect` is answered by another process (`connect_for_command`): only there can be seen to where
 a path leads. There each program that is started is seen, too, and starts whatever it is.
 
 Source: seccomp(2); numbers from Linux, arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
@@ -22,7 +22,7 @@ import errno
 import platform
 
 from .bpf import AND, ANY_BIT, AT_LEAST, EQUAL, LOAD, RETURN, Op, assemble
-from .notifications import can_watch
+from .seccomp_notifications import can_watch
 from .syscalls import install_filter, install_listening_filter
 
 ALLOW, KILL, ERROR, ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000

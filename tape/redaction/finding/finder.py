@@ -1,6 +1,6 @@
 """The search of one text: heads at once, then each place in order, going on behind what was found.
 
-Bounded: a text has so many places (`heads.most_places`), and so many looks may be spent on them, in all the ways that the text is read.
+Bounded: a text has so many places (`pattern_prefilter.most_places`), and so many looks may be spent on them, in all the ways that the text is read.
 Whatever is behind the last of them is reported as not searched, so that nobody keeps it. Both bounds depend on the text alone: the same
 text always has the same rest.
 """
@@ -11,12 +11,12 @@ from contextlib import nullcontext
 from functools import cache
 from typing import NamedTuple
 
-from ..acceptance import is_placeholder, turns
-from ..places import SECRET
-from . import coded, names
-from .context import Context, Found, Strings, without_overlaps
+from ..credential_fields import SECRET
+from ..looks_like_secret import is_placeholder, turns
+from . import secrets_by_name, secrets_in_base64
 from .formats import Formats, Keys
-from .heads import Head, HeadSet, Hits, KeptSets, compile_heads, most_places
+from .pattern_prefilter import Head, HeadSet, Hits, KeptSets, compile_heads, most_places
+from .searched_text import Context, Found, Strings, without_overlaps
 
 LOOKS = 21_000
 """What may be spent on the places of a text, however short it is: a name that is harmless costs one, some 3 us."""
@@ -56,7 +56,7 @@ _CUT_MEMBER = re.compile(rb"([A-Za-z0-9_.-]{3,64})(\\*[\"'])\s*:\s*\2([^\"'\\]{1
 class Run(NamedTuple):
     """A run of base64 that means text with secrets."""
 
-    coded: coded.Coded
+    coded: secrets_in_base64.Coded
     found: list[Found]
     """Places in what it means."""
 
@@ -148,12 +148,12 @@ class Finder:
         """
         self._formats = Formats()
         self._named = len(self._formats.heads)
-        self._coded = self._named + len(names.NAMED)
-        self._words = coded.words()
+        self._coded = self._named + len(secrets_by_name.NAMED)
+        self._words = secrets_in_base64.words()
         self._marks = self._coded + len(self._words)
         self._engine = engine
         self._set: HeadSet | None = None
-        self._reversed = self._named + names.REVERSED
+        self._reversed = self._named + secrets_by_name.REVERSED
         self._second: HeadSet | None = None
         self._kept: KeptSets | None = None
 
@@ -162,7 +162,7 @@ class Finder:
         with nullcontext() if self._kept is None else self._kept.alone():
             if self._set is None:
                 words = [Head(re.escape(word.text).decode()) for word in self._words]
-                named = [head for head, _ in names.NAMED]
+                named = [head for head, _ in secrets_by_name.NAMED]
                 self._set = self._compile(
                     [*self._formats.heads, *named, *words, *_ESCAPES, _COLOUR, *_LETTERS]
                 )
@@ -216,7 +216,7 @@ class Finder:
     def _reversed_set(self) -> HeadSet:
         with nullcontext() if self._kept is None else self._kept.alone():
             if self._second is None:
-                self._second = self._compile([names.REVERSED_HEAD])
+                self._second = self._compile([secrets_by_name.REVERSED_HEAD])
             return self._second
 
     def find(self, context: Context) -> Finding:
@@ -276,7 +276,7 @@ class Finder:
                 if looked > most:
                     return max(behind, end - 64), looked
                 strings.judged, strings.value = which > named + 1, b""
-                one = names.NAMED[which - named][1](context, end, strings)
+                one = secrets_by_name.NAMED[which - named][1](context, end, strings)
                 looked, keys.looked = looked + _JUDGED * keys.looked, 0
                 looked += 1 if one is not None else _cost_of_none(strings, keys)
             elif context.inner or end <= run:
@@ -312,13 +312,13 @@ class Finder:
         return len(context.data), looked
 
     def _decode(
-        self, context: Context, end: int, word: coded.Word, runs: list[Run], most: int
+        self, context: Context, end: int, word: secrets_in_base64.Word, runs: list[Run], most: int
     ) -> tuple[int, int]:
         """Look into a run of base64; give where it ends, and what was spent on it; where it begins if that is too much.
 
         most: looks that may be spent.
         """
-        run = coded.decode(context.data, end, word)
+        run = secrets_in_base64.decode(context.data, end, word)
         if run is None:
             return end - 1, 0  # another word may end there, too
         inner = context._replace(data=run.plain, final=True, inner=True, document=None)
@@ -344,7 +344,7 @@ class Finder:
         if quote < 0 or not tail[:quote].rstrip(b"\\").rstrip().endswith(b":"):
             return []
         member = _CUT_MEMBER.search(data, len(data) - len(tail))
-        place = names.read_name(member[1]) if member is not None else None
+        place = secrets_by_name.read_name(member[1]) if member is not None else None
         if member and place and place.declared and not is_placeholder(member[3]):
             return [Found(member.start(3), len(data), place.kind, learn=False, declared=True)]
         return []

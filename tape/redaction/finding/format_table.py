@@ -43,7 +43,7 @@ class Format(NamedTuple):
     then: str
     """The rest, with classes for characters."""
     test: str
-    """Name of a test in `..acceptance.TESTS`; it is asked of what follows the prefix."""
+    """Name of a test in `..looks_like_secret.TESTS`; it is asked of what follows the prefix."""
     head: str = ""
     """What is searched for, where it is not a prefix and the first characters behind it: one or several, of the same width."""
     back: tuple[int, ...] = (0,)

@@ -4,9 +4,11 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..acceptance import TESTS, is_placeholder
-from ..places import SECRET
-from .context import (
+from ..credential_fields import SECRET
+from ..looks_like_secret import TESTS, is_placeholder
+from .format_table import FORMATS, Format, expand
+from .pattern_prefilter import Head
+from .searched_text import (
     MOST_SIGNS,
     WORD_START,
     Context,
@@ -16,8 +18,6 @@ from .context import (
     side_before,
     side_behind,
 )
-from .format_table import FORMATS, Format, expand
-from .heads import Head
 
 _LEAST = re.compile(r"(\[[^\]]*\])\{(\d+)(?:,\d*)?\}")
 _UNIT = re.compile(r"(\\.|\[[^\]]*\]|[^\\\[])(?:\{(\d+)\})?")

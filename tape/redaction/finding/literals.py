@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 
 import ahocorasick_rs
 
-from .context import without_overlaps
-from .heads import BYTES_A_LITERAL, Hits, compile_literals, most_places
+from .pattern_prefilter import BYTES_A_LITERAL, Hits, compile_literals, most_places
+from .searched_text import without_overlaps
 
 _PENDING = 4
 """Values that wait for a compile; fewer cost a search less than a compile does."""

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ....config.values import compile_regex
-from ..acceptance import IBAN_SIZES, is_card, is_iban
-from .context import Found, ends_escape
+from ....config.parse_values import compile_regex
+from ..looks_like_secret import IBAN_SIZES, is_card, is_iban
+from .searched_text import Found, ends_escape
 
 _ESCAPE = re.compile(rb"u[0-9A-Fa-f]{4}|[nrtbf]")
 _WORD = re.compile(rb"[A-Za-z0-9]")

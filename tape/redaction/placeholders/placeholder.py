@@ -4,7 +4,7 @@ Rules:
 
 1. A placeholder depends on the key and the value, and on nothing else: a secret is the same placeholder
    wherever it stands in a store, and says nothing without the key.
-2. It has the form of the value (`alike.py`): its length, its prefix, everything but letters and digits.
+2. It has the form of the value (`same_form_value.py`): its length, its prefix, everything but letters and digits.
 3. Personal data get pseudonyms, which are valid where the data are (`pseudonyms.py`), whatever redaction took them for.
 4. A value that has others in it (`records/credential_parts.py`) has their placeholders in it.
 5. No two short values of one form have one placeholder (`short_values.py`).
@@ -28,17 +28,17 @@ from ...records.credential_parts import (
     write_tokens,
     write_words,
 )
-from ...records.spelling import UNIT, meaning_of
-from ..acceptance import is_shaped, not_remembered
-from .alike import (
+from ...records.redacted_value_spelling import UNIT, meaning_of
+from ..looks_like_secret import is_shaped, not_remembered
+from .non_ascii_letters import normal_text, write_as, write_letters
+from .pseudonyms import make_pseudonym, normal_form, read_address
+from .same_form_value import (
     is_versioned_uuid,
     make_alike,
     make_run_alike,
     make_uuid_alike,
     reads_as_made,
 )
-from .codings import normal_text, write_as, write_letters
-from .pseudonyms import make_pseudonym, normal_form, read_address
 from .short_values import LONGEST, permute_short
 
 _CHARACTER = re.compile(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from hashlib import shake_256
 
-from ..acceptance import IBAN_SIZES, iban_rest, is_card, is_iban, luhn_rest
+from ..looks_like_secret import IBAN_SIZES, iban_rest, is_card, is_iban, luhn_rest
 
 _EMAIL = re.compile(
     "[A-Za-z0-9._%+'\xc0-\u052f-]+@[A-Za-z0-9\xc0-\u052f-]+(?:\\.[A-Za-z0-9\xc0-\u052f-]+)*\\.[A-Za-z0-9-]+"

@@ -10,7 +10,7 @@ looks as one token in pieces does. So both are listed.
 from collections.abc import Sequence
 
 from ...exchange import PIECE, Secret
-from ..finding.spelled import find_spelled
+from ..finding.join_stream_pieces import find_spelled
 from .placeholder import unescape
 
 _Place = tuple[int, int]

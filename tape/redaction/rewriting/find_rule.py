@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from ....config.schema import KeepRule, RedactRule
+from ..credential_fields import CONFIGURED, SECRET
 from ..finding.format_table import FORMATS, expand
 from ..learned import Learned
 from ..placeholders.placeholder import Placeholders, unescape
-from ..places import CONFIGURED, SECRET
 from ..search import Kind, Search, see_framing
 
 _PLACED = {"header": "header", "trailer": "header", "interim": "header", "query": "query"}

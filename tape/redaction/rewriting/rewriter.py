@@ -33,19 +33,19 @@ from ...exchange import (
     Secret,
     WebSocketSummary,
 )
-from ...records.coding_without_end import write_without_end
 from ...records.content_coding import undo_coding, undo_what_came
 from ...records.events import Event, EventKind
-from ...records.rewritten import Rewritten
+from ...records.rewrite_tombstones import Rewritten
+from ...records.unterminated_content_coding import write_without_end
+from ..credential_fields import CONFIGURED, SECRET
 from ..learned import MAX_VALUES, Learned
 from ..placeholders.mend_checksums import mend_checksums
 from ..placeholders.placeholder import Placeholders, unescape
-from ..places import CONFIGURED, SECRET
 from ..redact_heads import find_apart, in_order
+from ..redact_large_body import Piece, Stream
 from ..redactor import Redactor, _codings, _kind, fit_head, list_body_values, with_digests
 from ..search import Kind, Searched, Span
 from ..secrets_in_heads import Heads, Pair
-from ..stream import Piece, Stream
 from .find_rule import RuleNames
 from .merge_spans import Merged, merge
 

@@ -7,7 +7,7 @@ import pytest
 from mitmproxy import flow as mflow
 
 from playhead.addons.branching.hold_at_break import HoldAtBreak
-from playhead.addons.run.lifecycle.breaks import BreakError, Breaks, HeldAtBreak
+from playhead.addons.run.lifecycle.held_at_breakpoints import BreakError, Breaks, HeldAtBreak
 from playhead.addons.run.pending_exchange import PendingExchange
 from playhead.addons.run.registry import RunRegistry
 from playhead.addons.run.run_state import Stopped

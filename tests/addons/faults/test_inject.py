@@ -7,7 +7,7 @@ import pytest
 from mitmproxy import http
 
 from playhead.addons.faults.inject import Fault, answer_with, lay_fault, note_injected
-from playhead.addons.wire.laid_answer import LaidAnswer
+from playhead.addons.wire.prepared_answer import LaidAnswer
 from playhead.config import FaultRule, Inject, Mode, loads, parse_match
 from playhead.tape.playback.script import Step, StepKind, Steps
 from playhead.tape.policy.decide import Action, Decision

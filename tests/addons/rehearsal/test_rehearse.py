@@ -10,7 +10,7 @@ import pytest
 from playhead.addons.rehearsal.rehearse import Rehearsal, RehearsedRun, rehearse
 from playhead.addons.rehearsal.render_report import render_rehearsal
 from playhead.config import Config, Mode, loads
-from playhead.config.profiles.profile_file import ProfileFile
+from playhead.config.profiles.client_profile_file import ProfileFile
 from playhead.store import RunInfo, Store
 from playhead.tape.exchange import Message, MessageKind, RequestClass, Seq
 from playhead.tape.redaction.redactor import Redactor

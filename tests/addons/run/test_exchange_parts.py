@@ -11,7 +11,7 @@ from playhead.addons.run.exchange_parts.arrival import Arrival
 from playhead.addons.run.exchange_parts.phases import Account, Held, Playing, Recording
 from playhead.addons.run.exchange_parts.request_body import Early, RequestBody
 from playhead.addons.run.pending_approvals import PendingApproval
-from playhead.addons.run.repeats import Effect
+from playhead.addons.run.repeated_effects import Effect
 from playhead.tape.exchange import Chunk, Gone, Lane, Repeat, RepeatKind, Secret, Seq
 from playhead.tape.playback.script import Steps
 from playhead.tape.policy.approval_decision import ApprovalDecision, Ruling

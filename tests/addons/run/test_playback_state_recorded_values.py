@@ -5,7 +5,7 @@ from typing import Any
 
 from playhead.addons.run.playback_state import PlaybackState
 from playhead.store import LogCorrupt
-from playhead.tape.headers.recorded_values import RecordedValues
+from playhead.tape.headers.swapped_values import RecordedValues
 
 
 class Agreement:

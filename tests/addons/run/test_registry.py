@@ -15,8 +15,8 @@ from mitmproxy.connection import Client, ConnectionState
 from playhead.addons.run import registry as module
 from playhead.addons.run import run_state as open_run_module
 from playhead.addons.run.exchange_parts.phases import Held
-from playhead.addons.run.lifecycle import client_groups
-from playhead.addons.run.lifecycle.client_groups import Processes
+from playhead.addons.run.lifecycle import client_process_groups
+from playhead.addons.run.lifecycle.client_process_groups import Processes
 from playhead.addons.run.registry import Rejected, RunRegistry, name_after
 from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Mode, Runs
@@ -207,7 +207,7 @@ async def test_clients_that_have_gone_say_nothing_about_who_can_be_seen(
     open_runs: OpenRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A short connection whose process is gone before it is looked for does not keep the run open."""
-    monkeypatch.setattr(client_groups, "_SECOND_LOOK_S", 0.0)
+    monkeypatch.setattr(client_process_groups, "_SECOND_LOOK_S", 0.0)
     recording = await open_runs.join(ONE, "mine")
     gone, there = open_runs.client(None), open_runs.client(TWO)
     gone.state = ConnectionState.CLOSED

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from playhead.config import Config
+from playhead.config.profiles.client_profile_file import ProfileFile
 from playhead.config.profiles.command_programs import find_program, find_programs
-from playhead.config.profiles.profile_file import ProfileFile
-from playhead.config.profiles.shipped import find_profiles
+from playhead.config.profiles.shipped_profiles import find_profiles
 from playhead.proxy.run import launcher
 
 PROFILE = """profile: mine

@@ -8,7 +8,7 @@ import pytest
 from playhead.proxy.cli import main
 from playhead.proxy.command_line.run_names import complete_name
 from playhead.proxy.commands import COMMANDS
-from playhead.proxy.commands.common import RunName
+from playhead.proxy.commands.shared_options_and_output import RunName
 from playhead.store import Store, StoreError
 from playhead.tests.support.recordings import ask, record_run
 

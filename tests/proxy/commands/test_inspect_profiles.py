@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from playhead.config.profiles.profile import parse_profile
-from playhead.config.profiles.shipped import shipped_profiles
+from playhead.config.profiles.client_profile import parse_profile
+from playhead.config.profiles.shipped_profiles import shipped_profiles
 from playhead.proxy.cli import cli
 from playhead.store import Store, StoreError
 from playhead.tape.exchange import Message, MessageKind, Request, RequestClass

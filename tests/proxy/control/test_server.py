@@ -31,7 +31,7 @@ from playhead.proxy.control.address import (
 )
 from playhead.proxy.control.client import ask, stop_run
 from playhead.proxy.control.http import serving
-from playhead.proxy.control.http.loopback import listen_at
+from playhead.proxy.control.http.listen_on_loopback import listen_at
 from playhead.proxy.control.http.route import ProxyState
 from playhead.proxy.control.server import ControlServer
 from playhead.proxy.errors import EngineError, NotAnswered

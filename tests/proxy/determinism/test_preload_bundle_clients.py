@@ -162,7 +162,7 @@ def test_a_proxy_that_does_not_answer_is_told(proxy: Proxy) -> None:
         """
         import http.client, os, socket
         listener = socket.create_server(("127.0.0.1", 0))
-        import playhead_preload.tunnel as tunnel
+        import playhead_preload.http_client_tunnel as tunnel
         sock = socket.create_connection(listener.getsockname())
         listener.accept()[0].close()
         try:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from playhead.proxy.processes.fixed_addresses import fixed_addresses
+from playhead.proxy.processes.disable_aslr import fixed_addresses
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.needs import need
 from playhead.tests.support.preload_bundles import again, new_kit, run
 from playhead.timeline.receipts.command.surroundings import Surroundings
-from playhead.timeline.receipts.parts import Parts
 from playhead.timeline.receipts.receipt import Receipt
+from playhead.timeline.receipts.receipt_parts import Parts
 
 SAME = ""
 """The value comes again."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.config.profiles.shipped import shipped_profiles
+from playhead.config.profiles.shipped_profiles import shipped_profiles
 from playhead.proxy.doctor import agents
 from playhead.proxy.doctor.agents import find_agents, render_agents
 from playhead.proxy.engine.event_loop import new_event_loop

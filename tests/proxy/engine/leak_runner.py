@@ -49,7 +49,7 @@ from playhead.config import Config, Mode, ProxyAddress, loads
 from playhead.proxy.engine import egress_guard as guard
 from playhead.proxy.engine.event_loop import new_event_loop
 from playhead.proxy.engine.upstream import Dialler
-from playhead.tape.policy.upstream_route import Routes
+from playhead.tape.policy.choose_upstream_proxy import Routes
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support import namespaces
 from playhead.tests.support.certificates import make_certificates

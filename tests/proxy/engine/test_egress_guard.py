@@ -13,7 +13,7 @@ from mitmproxy.test import tflow
 
 from playhead.proxy.engine import egress_guard as guard
 from playhead.proxy.engine.egress_guard import DENIED, Guard, NoResolver
-from playhead.tape.canonical.json_rpc import STDIO_HOST
+from playhead.tape.canonical.json_rpc_client_ids import STDIO_HOST
 
 CLIENT = connection.Client(peername=("127.0.0.1", 1), sockname=("127.0.0.1", 2))
 UPSTREAM = connection.Server(address=("upstream.test", 443))

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from playhead.proxy.experiments.budget import Budget
-from playhead.proxy.experiments.one_run import Ran
+from playhead.proxy.experiments.run_command_once import Ran
 from playhead.proxy.run_again.branch import Caps
 
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from blake3 import blake3
 
-from playhead.proxy.folder import putting
+from playhead.proxy.folder import put_and_remove_files
 from playhead.proxy.folder import restore as module
-from playhead.proxy.folder.closer import leave_out_ignored
-from playhead.proxy.folder.kept_entries import find_unknown
-from playhead.proxy.folder.layers import write_file
-from playhead.proxy.folder.look import look
+from playhead.proxy.folder.left_out_paths import leave_out_ignored
+from playhead.proxy.folder.list_folder import look
+from playhead.proxy.folder.overlay_layers import write_file
 from playhead.proxy.folder.restore import (
     NotBegun,
     Restored,
@@ -23,6 +22,7 @@ from playhead.proxy.folder.restore import (
     make_plan,
     require_harmless,
 )
+from playhead.proxy.folder.unsaved_entries import find_unknown
 from playhead.store import StoreError
 from playhead.tape.folders.manifest import Entry, Kind, Manifest
 from playhead.tests.support.folder_cases import HIDDEN, WRITES, Hidden
@@ -374,14 +374,14 @@ def test_what_is_saved_at_the_very_moment_of_a_rename_stays(
     held.manifest(work)
 
     for name in ("exchange", "rename_new"):
-        real = getattr(putting, name)
+        real = getattr(put_and_remove_files, name)
 
         def late(one: bytes, other: bytes, real: Callable[..., None] = real) -> None:
             if (work / case).exists() and (work / case).read_text() == "else":
                 (work / case).write_text("work")
             real(one, other)
 
-        monkeypatch.setattr(putting, name, late)
+        monkeypatch.setattr(put_and_remove_files, name, late)
     assert held.restore(start, work).left == [os.fsencode(case)]
     assert (work / case).read_text() == "work"
 
@@ -394,8 +394,8 @@ def test_where_a_file_system_exchanges_nothing_places_are_looked_at(
     def refuse(*_: bytes) -> None:
         raise OSError(errno.EINVAL, "Invalid argument")
 
-    monkeypatch.setattr(putting, "exchange", refuse)
-    monkeypatch.setattr(putting, "rename_new", refuse)
+    monkeypatch.setattr(put_and_remove_files, "exchange", refuse)
+    monkeypatch.setattr(put_and_remove_files, "rename_new", refuse)
     held = Held()
     start, before = held.manifest(work), snapshot(work)
     _run(work)

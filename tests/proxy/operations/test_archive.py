@@ -31,9 +31,9 @@ from playhead.proxy.operations.find_tape import redactor_of
 from playhead.proxy.operations.restore_archived import open_place, restore_run
 from playhead.proxy.operations.verify import verify_runs
 from playhead.store import RunInfo, RunOpen, Store, find_key
-from playhead.store.keys import pair_key
 from playhead.store.lmdb.database import Database
 from playhead.store.lmdb.writer import Writer
+from playhead.store.lmdb_keys import pair_key
 from playhead.store.maintenance.removal import Removal
 from playhead.tape.exchange import (
     Close,

@@ -11,7 +11,7 @@ from playhead import PlayheadError
 from playhead import __file__ as FACE
 from playhead.proxy.cli import cli
 from playhead.store import Store
-from playhead.tape.diff.volatile import ValueClass
+from playhead.tape.diff.classify_differing_values import ValueClass
 from playhead.tests.support.other_process import recording_elsewhere
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run

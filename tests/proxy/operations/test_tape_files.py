@@ -21,7 +21,7 @@ from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
 from playhead.proxy.operations.tape_files import import_file
 from playhead.store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
-from playhead.store.keys import number_key
+from playhead.store.lmdb_keys import number_key
 from playhead.tape.exchange import (
     Chunk,
     Message,

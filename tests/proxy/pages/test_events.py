@@ -9,9 +9,9 @@ import pytest
 
 from playhead.config import Config
 from playhead.proxy.pages import events
-from playhead.proxy.pages.asked import Asked
-from playhead.proxy.pages.library import Library
+from playhead.proxy.pages.request_and_reply import Asked
 from playhead.proxy.pages.sessions import Rights
+from playhead.proxy.pages.store_reader import Library
 from playhead.tests.support.process import wait_until
 from playhead.tests.web.cases.refund_store import RUN, STEPS, write_refund_store
 

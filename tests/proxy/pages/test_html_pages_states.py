@@ -10,16 +10,16 @@ import pytest
 from playhead.config import Config
 from playhead.proxy.control.http.error_body import ControlError
 from playhead.proxy.pages.application import _Routes
-from playhead.proxy.pages.asked import Asked, read_query
-from playhead.proxy.pages.library import Library
+from playhead.proxy.pages.request_and_reply import Asked, read_query
 from playhead.proxy.pages.run_again import RunAgain
 from playhead.proxy.pages.sessions import Rights
+from playhead.proxy.pages.store_reader import Library
 from playhead.store import RunInfo, RunStatus, Store
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.looking_back import write_store
 from playhead.timeline.formats.tape_file import export_tape, import_tape
-from playhead.web.one_file import make_file
+from playhead.web.single_file_page import make_file
 
 _AT_NS = 1_700_000_000_000_000_000
 _HELD = ("nothing", "gaps", "intent", "exchange")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from playhead.config import Config
-from playhead.proxy.pages.library import Library
 from playhead.proxy.pages.run_again import RunAgain
+from playhead.proxy.pages.store_reader import Library
 from playhead.store import Store
-from playhead.tape.edits.as_shown import as_typed
+from playhead.tape.edits.editable_text import as_typed
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 from playhead.tests.support.looking_back import write_store
 from playhead.web.render import render

@@ -13,8 +13,8 @@ import pytest
 
 from playhead.config import Config
 from playhead.proxy.run import tampering
-from playhead.proxy.run.archived_files import ArchivedFiles
-from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
+from playhead.proxy.run.archive_changes import ArchivedFiles
+from playhead.proxy.trust.client_root_certificates import ADDED_BY, NAMED_BY
 from playhead.store import Store
 from playhead.tests.support.apart import told_by
 from playhead.tests.support.counts import FULL

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.run.installed_files import InstalledFiles
+from playhead.proxy.run.installed_file_changes import InstalledFiles
 from playhead.proxy.run.tampering import _look, _states, _was_changed
 
 

@@ -16,7 +16,7 @@ from playhead.proxy.run_again.branch import (
     find_caps,
     limit_run,
 )
-from playhead.proxy.run_again.price import Price
+from playhead.proxy.run_again.branch_price import Price
 from playhead.store import RunInfo
 from playhead.tape.exchange import RequestClass, RunId, Seq
 from playhead.tape.policy.branch import Branch, RequestChange, parse_route

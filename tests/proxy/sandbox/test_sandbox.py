@@ -16,10 +16,10 @@ import pytest
 from playhead import __path__ as package_path
 from playhead.proxy.errors import EngineError
 from playhead.proxy.sandbox.filesystem.masking import Plan
-from playhead.proxy.sandbox.helper import Helper
 from playhead.proxy.sandbox.init import START
 from playhead.proxy.sandbox.network.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Service
 from playhead.proxy.sandbox.sandbox import Sandbox
+from playhead.proxy.sandbox.sandbox_process import Helper
 from playhead.store import Store
 from playhead.tests.support.needs import need
 from playhead.tests.support.recordings import ask, record_run

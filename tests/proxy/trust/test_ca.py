@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from playhead.proxy.errors import EngineError
 from playhead.proxy.trust.ca import CertificateAuthority, certificate_store, open_ca
-from playhead.proxy.trust.roots import certificates_in
+from playhead.proxy.trust.client_root_certificates import certificates_in
 from playhead.tests.support.certificates import Certificates
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -224,7 +224,7 @@ def test_broken_ca_is_one_sentence_and_a_hint(tmp_path: Path, kind: str, says: s
     ],
 )
 def test_ca_out_of_its_time_is_refused(tmp_path: Path, later: timedelta, says: str) -> None:
-    """It would fail in every client with a message of its own; one that has expired is renewed (test_ca_life.py)."""
+    """It would fail in every client with a message of its own; one that has expired is renewed (test_rotate_and_remove_ca.py)."""
     open_in(tmp_path)
     with pytest.raises(EngineError, match=says):
         open_in(tmp_path, now=NOW + later)

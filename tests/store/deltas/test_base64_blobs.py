@@ -16,7 +16,7 @@ from playhead.store import LogCorrupt, RunInfo, Store
 from playhead.store.deltas import record_codec
 from playhead.store.deltas.base64_blobs import MOST_BYTES, Blobs, body_place, has_blobs
 from playhead.store.encryption.key import StoreKey
-from playhead.store.keys import number_key
+from playhead.store.lmdb_keys import number_key
 from playhead.tape.exchange import Exchange
 from playhead.tape.records.codec import BadRecord
 from playhead.tests.support.conversations import bodies as conversation

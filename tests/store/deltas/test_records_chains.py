@@ -24,7 +24,7 @@ from playhead.store import Archived, LogCorrupt, RunInfo, RunStatus, Store
 from playhead.store.deltas.choose_base import shared_prefix_name
 from playhead.store.deltas.record_codec import MAX_DEPTH, parse
 from playhead.store.encryption.key import StoreKey
-from playhead.store.keys import number_key, pair_key
+from playhead.store.lmdb_keys import number_key, pair_key
 from playhead.tape.exchange import Exchange, RunId
 from playhead.tests.support.conversations import bodies, step, words
 from playhead.tests.support.exchanges import make_exchange, make_record, write_run

@@ -21,8 +21,8 @@ from playhead.config import Config, Retention
 from playhead.proxy.cli import main
 from playhead.proxy.operations.retention import collect
 from playhead.store import Owner, RunInfo, RunStatus, Store
-from playhead.store.keys import pair_key
-from playhead.store.lmdb.liveness import create_liveness_file
+from playhead.store.lmdb.process_liveness import create_liveness_file
+from playhead.store.lmdb_keys import pair_key
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support import prepared, store_child
 from playhead.tests.support.counts import FULL

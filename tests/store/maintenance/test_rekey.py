@@ -25,14 +25,14 @@ from playhead.store import (
     StoreUnwritable,
     make_key_file,
 )
-from playhead.store.encryption.plain import PlainCipher
-from playhead.store.keys import TABLES
+from playhead.store.encryption.plain_cipher import PlainCipher
+from playhead.store.lmdb_keys import TABLES
 from playhead.store.maintenance import rekey as module
 from playhead.store.maintenance.compact import compact
 from playhead.store.maintenance.rekey import rekey
 from playhead.store.spill.body_files import BodyFiles
 from playhead.store.spill.partial_file import Partial
-from playhead.tests.store.encryption.test_encrypted import Rows
+from playhead.tests.store.encryption.test_aes_cipher import Rows
 from playhead.tests.support import prepared
 from playhead.tests.support.ciphers import find_raw, plant, read_all, telling
 from playhead.tests.support.recordings import ask, record_run

@@ -16,8 +16,8 @@ import pytest
 from playhead.proxy.cli import main
 from playhead.store import LogCorrupt, Store, StoreError, StoreKey, StoreTooNew, StoreUnwritable
 from playhead.store.encryption.choose import choose_cipher
-from playhead.store.keys import FORMAT, OLDEST_FORMAT
 from playhead.store.lmdb import open as opening
+from playhead.store.lmdb_keys import FORMAT, OLDEST_FORMAT
 from playhead.store.maintenance import backup as backups
 from playhead.store.maintenance import upgrade as module
 from playhead.store.maintenance.compact import compact

@@ -11,14 +11,14 @@ from blake3 import blake3
 
 from playhead.store import Store, StoreKey, StoreUnwritable
 from playhead.store.encryption.choose import choose_cipher
-from playhead.store.encryption.plain import PlainCipher
+from playhead.store.encryption.plain_cipher import PlainCipher
 from playhead.store.errors import LogCorrupt
-from playhead.store.lmdb.liveness import create_liveness_file
+from playhead.store.lmdb.process_liveness import create_liveness_file
 from playhead.store.spill.body_files import BodyFiles
 from playhead.store.spill.partial_file import Partial
 from playhead.tape.exchange import Chunk, Spilled
+from playhead.tape.redaction.redact_large_body import Stream
 from playhead.tape.redaction.redactor import Redactor
-from playhead.tape.redaction.stream import Stream
 
 PIECES = [bytes([index % 251]) * (1 + index * 37 % 5000) for index in range(900)]
 

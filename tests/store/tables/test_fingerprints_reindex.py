@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from playhead.store import RunInfo, RunOpen, Store
-from playhead.store.keys import number_key
+from playhead.store.lmdb_keys import number_key
 from playhead.tape.exchange import Fingerprint, Seq
 from playhead.tape.matching.index import Entry, Index
 from playhead.tests.store.maintenance.test_recovery import children

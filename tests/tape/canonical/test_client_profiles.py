@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from playhead.config import IgnoreRule, parse_match
-from playhead.config.profiles.profile import Profile, ProfilePlace, Unconditional
+from playhead.config.profiles.client_profile import Profile, ProfilePlace, Unconditional
 from playhead.tape.canonical.canonical_request import (
     canonical,
     compile_rules,
@@ -15,7 +15,7 @@ from playhead.tape.canonical.canonical_request import (
     raw_key,
 )
 from playhead.tape.canonical.client_profiles import find_product
-from playhead.tape.diff.difference import differences
+from playhead.tape.diff.request_differences import differences
 from playhead.tape.exchange import MessageKind, Request, RequestClass
 from playhead.tape.matching.profile_use import find_message_use, find_profile_use
 from playhead.tape.playback.websocket import is_same, message_differences

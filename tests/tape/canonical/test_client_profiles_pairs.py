@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from playhead.config.profiles.shipped import shipped_profiles
+from playhead.config.profiles.shipped_profiles import shipped_profiles
 from playhead.tape.canonical.canonical_request import Rules, canonical, compile_rules, fingerprint
 from playhead.tape.canonical.json import quick_tree
-from playhead.tape.canonical.masks import find_placed
+from playhead.tape.canonical.regex_masks import find_placed
 from playhead.tape.exchange import MessageKind, Request, RequestClass
 from playhead.tape.matching.profile_use import find_message_use, find_profile_use
 from playhead.tape.playback.websocket import is_same

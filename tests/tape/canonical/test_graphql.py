@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
 from playhead.tape.canonical.graphql import MAX_DOCUMENT, canonical_document
 from playhead.tape.canonical.json import canonical_json
-from playhead.tape.diff.difference import differences
+from playhead.tape.diff.request_differences import differences
 from playhead.tape.exchange import Request, RequestClass
 
 RULES = compile_rules()

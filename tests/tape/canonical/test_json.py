@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.config.values import parse_json_path
+from playhead.config.parse_values import parse_json_path
 from playhead.tape.canonical.json import JsonPath, canonical_json, encode_tree, json_tree, show_json
 
 

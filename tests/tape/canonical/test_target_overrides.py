@@ -28,7 +28,7 @@ from playhead.tape.canonical.target_overrides import (
     read_claims,
     without_claims,
 )
-from playhead.tape.diff.difference import differences
+from playhead.tape.diff.request_differences import differences
 from playhead.tape.exchange import Headers, Request, RequestClass
 from playhead.tape.policy.decide import Facts
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, parse_match
 from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
-from playhead.tape.diff import difference
-from playhead.tape.diff.difference import differences
+from playhead.tape.diff import request_differences
 from playhead.tape.diff.divergence_types import ABSENT, MAX_SHOWN, Difference
 from playhead.tape.diff.nearest import distance, nearest
+from playhead.tape.diff.request_differences import differences
 from playhead.tape.exchange import Headers, Request, RequestClass, Seq, Spilled
 from playhead.tests.support.mutations import is_within
 
@@ -250,7 +250,7 @@ def test_paths_are_written_for_what_differs_alone(monkeypatch: pytest.MonkeyPatc
         written.append(name)
         return f".{name}"
 
-    monkeypatch.setattr(difference, "json_step", step)
+    monkeypatch.setattr(request_differences, "json_step", step)
     one, other = ({"all": {**dict.fromkeys(map(str, range(50)), 1), "x": x}} for x in (1, 2))
     (found,) = differences(ask(one), ask(other), RULES)
     assert found.place == "body $.all.x"

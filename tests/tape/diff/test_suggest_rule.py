@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, loads, parse_match
 from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
-from playhead.tape.diff.difference import differences
+from playhead.tape.diff.request_differences import differences
 from playhead.tape.diff.suggest_rule import note_on, propose_rule
 from playhead.tape.exchange import Headers, Request, RequestClass
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.headers.counted_fields import Linked, Space
+from playhead.tape.headers.compared_fields import Linked, Space
 from playhead.tape.headers.linked_values import LinkedValues
-from playhead.tape.redaction.places import is_credential
+from playhead.tape.redaction.credential_fields import is_credential
 
 
 def key(value: str, place: str = "authorization") -> tuple[Linked]:

@@ -3,7 +3,7 @@
 import pytest
 
 from playhead.tape.canonical.canonical_request import SHIPPED_FIELDS
-from playhead.tape.headers.counted_fields import count_fields, is_noise
+from playhead.tape.headers.compared_fields import count_fields, is_noise
 from playhead.tape.headers.shipped_lists import (
     DECISIVE_NAMES,
     DIGESTS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.tape.canonical.json_rpc import STDIO_HOST
+from playhead.tape.canonical.json_rpc_client_ids import STDIO_HOST
 from playhead.tape.exchange import Exchange, Lane, RequestClass, Seq
 from playhead.tape.matching.lane_order import LaneOrder, Placed, ServedLanes, place
 from playhead.tests.support.exchanges import make_exchange, make_response

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from playhead.config import Answer, Config, EffectRule, Gate, LiveRule, Mode, loads, parse_match
-from playhead.config.values import parse_host
+from playhead.config.parse_values import parse_host
 from playhead.tape.exchange import RequestClass, Seq, VerdictKind
 from playhead.tape.matching.cursor import Exhausted, Hit, Unknown
 from playhead.tape.policy.approval_decision import ApprovalDecision, Ruling

@@ -7,7 +7,7 @@ import pytest
 from playhead.config import Gate
 from playhead.tape.diff.divergence_types import Dependence, Difference
 from playhead.tape.exchange import Seq, VerdictKind
-from playhead.tape.matching.agreement import Drift
+from playhead.tape.matching.header_agreement import Drift
 from playhead.tape.policy.approval_decision import ApprovalDecision, Ruling, confirm
 from playhead.tape.policy.decide import CONTRACTS, LIMITS, Action, Decision
 from playhead.tape.policy.decide import STOPPED as STOPPED_RULE

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.records import zstd
-from playhead.tape.records.coding_without_end import write_without_end
 from playhead.tape.records.content_coding import is_broken, undo_coding, undo_what_came
+from playhead.tape.records.unterminated_content_coding import write_without_end
 
 brotli: Any = import_module("brotli")  # It has no types.
 

@@ -5,7 +5,7 @@ import hmac
 
 import pytest
 
-from playhead.tape.headers.counted_fields import Linked, Space
+from playhead.tape.headers.compared_fields import Linked, Space
 from playhead.tape.headers.linked_values import LinkedValues
 from playhead.tape.records.credential_parts import (
     find_in_protocols,
@@ -15,8 +15,8 @@ from playhead.tape.records.credential_parts import (
     write_pair,
     write_words,
 )
-from playhead.tape.redaction.placeholders.alike import reads_as_made
-from playhead.tape.redaction.places import is_credential
+from playhead.tape.redaction.credential_fields import is_credential
+from playhead.tape.redaction.placeholders.same_form_value import reads_as_made
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_request
 

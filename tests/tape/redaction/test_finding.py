@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import playhead
-from playhead.tape.redaction import acceptance
-from playhead.tape.redaction.finding import heads as heads_of
-from playhead.tape.redaction.finding.context import Context
+from playhead.tape.redaction import looks_like_secret
+from playhead.tape.redaction.finding import pattern_prefilter as heads_of
 from playhead.tape.redaction.finding.finder import (
     BYTES_A_LOOK,
     LOOKS,
@@ -27,7 +26,8 @@ from playhead.tape.redaction.finding.finder import (
     finder,
 )
 from playhead.tape.redaction.finding.format_table import FORMATS
-from playhead.tape.redaction.finding.heads import Re2Heads
+from playhead.tape.redaction.finding.pattern_prefilter import Re2Heads
+from playhead.tape.redaction.finding.searched_text import Context
 from playhead.tape.redaction.learned import MAX_VALUES, Learned
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tape.redaction.search import Kind
@@ -55,7 +55,7 @@ def test_names_of_formats_are_unique() -> None:
     """One of a configuration means one row, or a family of them."""
     names = [one.name for one in FORMATS]
     assert len(names) == len(set(names))
-    assert all(one.test in acceptance.TESTS for one in FORMATS)
+    assert all(one.test in looks_like_secret.TESTS for one in FORMATS)
 
 
 @pytest.mark.skipif(heads_of.hyperscan is None, reason="no wheel of hyperscan for this machine")

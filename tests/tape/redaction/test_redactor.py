@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from playhead.config import RedactRule
 from playhead.tape.exchange import Headers, Redaction, Request
-from playhead.tape.redaction.places import AMBIGUOUS, HEADERS, QUERY
+from playhead.tape.redaction.credential_fields import AMBIGUOUS, HEADERS, QUERY
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import make_response

@@ -23,7 +23,7 @@ _BEGINNING = """
 from dataclasses import replace
 from playhead.addons.run.run_state import Stopped
 from playhead.store import Record, Store
-from playhead.tape.records.attempt import Attempt, AttemptKind
+from playhead.tape.records.failed_attempt import Attempt, AttemptKind
 from playhead.tape.exchange import (
     Close, Ending, Exchange, Fault, FaultKind, HttpRequest, Interim, Phase, RawClose, RawWebSocketSummary, Message, RawAnswer, RawInterim, RawMessage, RawRequest, RawResponse, Request, Response, Seq,
 )
@@ -67,10 +67,10 @@ _FINE = {
 
 _MADE_IN = {
     "addons/answer/refuse.py": "an answer of ours, and the place of a request that could not be read",
-    "addons/deciding/missed_tunnels.py": "a tunnel: a host and its port",
+    "addons/deciding/due_failed_tunnels.py": "a tunnel: a host and its port",
     "addons/faults/short_circuit.py": "no answer",
     "addons/serving/play.py": "no answer",
-    "proxy/experiments/keep_tape.py": "an answer of ours, which a fault gave",
+    "proxy/experiments/save_faulted_run.py": "an answer of ours, which a fault gave",
     "tape/faults/status.py": "what a rule injected, from the log",
     "tape/records/codec.py": "what was kept",
     "tape/redaction/redact_heads.py": "what is left without secrets",
@@ -80,24 +80,24 @@ _MADE_IN = {
 }
 """Where a request or an answer that may be kept is made, and of what."""
 _TEXT_MADE_IN = {
-    "addons/answer/discard.py": "words of ours",
+    "addons/answer/discard_telemetry.py": "words of ours",
     "addons/faults/short_circuit.py": "what a rule injects",
     "addons/run/request_contracts.py": "nothing",
-    "addons/serving/keep_served.py": "words of ours",
+    "addons/serving/save_served_exchange.py": "words of ours",
     "addons/stop.py": "who stopped a run, and a reason that is redacted",
     "addons/websockets/player.py": "nothing",
     "addons/wire/upstream_failure.py": "the first line of a redacted text",
     "proxy/engine/http/recording_stream.py": "what a rule injects",
-    "proxy/experiments/keep_tape.py": "words of ours",
+    "proxy/experiments/save_faulted_run.py": "words of ours",
     "tape/exchange.py": "nothing",
     "tape/faults/cut.py": "words of ours",
     "tape/faults/reset.py": "words of ours",
-    "tape/records/attempt.py": "words of ours",
+    "tape/records/failed_attempt.py": "words of ours",
     "tape/records/codec.py": "what was kept",
     "tape/redaction/redactor.py": "what is left without secrets",
     "tape/redaction/rewriting/rewriter.py": "what is left without secrets",
     "timeline/formats/jsonl.py": "nothing: the words come by themselves",
-    "timeline/reading/given_answer.py": "words of ours",
+    "timeline/reading/substituted_answer.py": "words of ours",
 }
 """Where a text that may be kept is made, and of what."""
 _OTHER_MESSAGES = ("tape/dialects/", "timeline/steps/", "proxy/sandbox/channel.py", "examples/")

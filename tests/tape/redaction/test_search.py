@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from playhead.config import KeepRule, RedactRule
-from playhead.config.values import SECRET_FORMATS
+from playhead.config.parse_values import SECRET_FORMATS
 from playhead.tape.canonical.canonical_request import canonical, compile_rules, raw_key
 from playhead.tape.exchange import (
     Chunk,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.exchange import RequestClass, Seq, VerdictKind
-from playhead.tape.stubs.json_shape import infer, is_valid
+from playhead.tape.stubs.infer_json_schema import infer, is_valid
 from playhead.tape.stubs.operation import operation
 from playhead.tape.stubs.synthesize import Made, Model, imitate, is_model, rename
 from playhead.tests.support.dialects import make_request

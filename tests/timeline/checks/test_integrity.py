@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from playhead.proxy.cli import cli
 from playhead.store import RunInfo, Store
-from playhead.store.keys import fingerprint_key, message_key, number_key, pair_key
+from playhead.store.lmdb_keys import fingerprint_key, message_key, number_key, pair_key
 from playhead.tape.canonical.canonical_request import raw_key
 from playhead.tape.exchange import (
     Chunk,

@@ -13,7 +13,7 @@ from playhead.tests.support.agent_tapes import Tape, chat, chat_answer, said
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.cost.ledger import NOT_STATED, Entry, read_ledger
-from playhead.timeline.reading.fate import Fate
+from playhead.timeline.reading.request_fate import Fate
 from playhead.timeline.state.calls_before import NO_OUTCOME
 
 

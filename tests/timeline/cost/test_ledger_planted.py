@@ -20,7 +20,7 @@ from playhead.tests.support.counts import FULL
 from playhead.tests.support.in_memory import InMemory
 from playhead.tests.support.planted_runs import make_exchanges
 from playhead.timeline.cost.ledger import Entry, read_ledger
-from playhead.timeline.reading.fate import Fate
+from playhead.timeline.reading.request_fate import Fate
 
 CASES = cost(50 if FULL else 4)
 

@@ -12,7 +12,7 @@ from playhead.tests.support.dialects import make_response
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
 from playhead.timeline.diff.compare import Change, compare_acts
-from playhead.timeline.diff.places import find_places
+from playhead.timeline.diff.differing_json_paths import find_places
 
 PAY = "https://pay.test/refunds"
 

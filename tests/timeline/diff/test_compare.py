@@ -25,7 +25,7 @@ from playhead.tests.support.dialects import make_request, make_response, make_st
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
 from playhead.timeline.diff.compare import Change, Compared, compare_acts
-from playhead.timeline.diff.places import find_places
+from playhead.timeline.diff.differing_json_paths import find_places
 from playhead.timeline.diff.render import Names, render_diff
 from playhead.timeline.show.fit import columns
 

@@ -11,7 +11,7 @@ from playhead.tests.support.in_memory import InMemory
 from playhead.tests.support.planted_runs import make_exchanges
 from playhead.timeline.diff.acts import read_acts
 from playhead.timeline.diff.compare import Change, compare_acts, roots
-from playhead.timeline.diff.places import find_places
+from playhead.timeline.diff.differing_json_paths import find_places
 
 _CHANGES = {
     "inserted": Change.ONLY_SECOND,

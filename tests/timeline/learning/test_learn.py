@@ -18,13 +18,14 @@ from playhead.config import IgnoreRule, loads, parse_match
 from playhead.config.schema import Classes
 from playhead.store import RunInfo, Store
 from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
-from playhead.tape.diff.difference import json_step
+from playhead.tape.diff.request_differences import json_step
 from playhead.tape.exchange import Message, MessageKind, Request, RequestClass, Secret
 from playhead.tape.playback.websocket import is_same
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
+from playhead.timeline.learning.identifying_words import hash_environment
 from playhead.timeline.learning.learn import (
     BROUGHT,
     FLOWS,
@@ -38,7 +39,6 @@ from playhead.timeline.learning.learn import (
     render_rules,
 )
 from playhead.timeline.learning.render_text import render_lesson
-from playhead.timeline.learning.words import hash_environment
 
 URL = "https://api.test/v1/runs"
 REALTIME = "https://api.test/v1/realtime"
@@ -405,7 +405,7 @@ def test_a_pattern_that_takes_too_long_masks_nothing_here_either(
 
     rule = IgnoreRule(parse_match("*://api.test"), regex=("req-[0-9]+",))
     assert study(task, (rule,)).same == 1
-    monkeypatch.setattr("playhead.tape.canonical.masks.LIMIT_S", 0.0)
+    monkeypatch.setattr("playhead.tape.canonical.regex_masks.LIMIT_S", 0.0)
     assert study(task, (rule,)).same == 0
 
 

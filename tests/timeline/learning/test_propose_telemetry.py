@@ -16,9 +16,9 @@ from playhead.tape.exchange import RequestClass
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
+from playhead.timeline.learning.identifying_words import hash_environment
 from playhead.timeline.learning.learn import learn
 from playhead.timeline.learning.propose_telemetry import Telemetry, find_telemetry
-from playhead.timeline.learning.words import hash_environment
 
 HOOK = "https://stats.test/v2/telemetry/batch"
 CHAT = "https://api.openai.com/v1/chat/completions"

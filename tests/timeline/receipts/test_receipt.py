@@ -49,13 +49,13 @@ from playhead.timeline import (
     render_receipt,
 )
 from playhead.timeline.receipts.answers.matches import Matches, OptIn
-from playhead.timeline.receipts.answers.requests import Requests
+from playhead.timeline.receipts.answers.request_outcomes import Requests
 from playhead.timeline.receipts.command.surroundings import Surroundings
 from playhead.timeline.receipts.exchange_rows import rows
-from playhead.timeline.receipts.parts import Parts
+from playhead.timeline.receipts.receipt_parts import Parts
 from playhead.timeline.receipts.render_text import explain_branch
 from playhead.web.views.run_facts import read_facts
-from playhead.web.views.run_parts import view_effects
+from playhead.web.views.run_page_sections import view_effects
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,

@@ -23,17 +23,17 @@ from playhead.timeline import (
     render_runs,
 )
 from playhead.timeline.reading.exchange_json import exchange_json
-from playhead.timeline.receipts.advice import Advice
 from playhead.timeline.receipts.answers.divergences import Divergences
 from playhead.timeline.receipts.answers.left_on_tape import LeftOnTape
 from playhead.timeline.receipts.answers.matches import Matches, OptIn
-from playhead.timeline.receipts.answers.requests import Requests
-from playhead.timeline.receipts.command.past_proxy import PastProxy
+from playhead.timeline.receipts.answers.request_outcomes import Requests
+from playhead.timeline.receipts.command.proxy_bypass import PastProxy
 from playhead.timeline.receipts.command.surroundings import Surroundings
 from playhead.timeline.receipts.effects import Effect, summarise
-from playhead.timeline.receipts.parts import Parts
-from playhead.timeline.receipts.plain_text import plain, plain_lines
+from playhead.timeline.receipts.receipt_parts import Parts
+from playhead.timeline.receipts.safe_terminal_text import plain, plain_lines
 from playhead.timeline.receipts.tape import TapeAccount
+from playhead.timeline.receipts.warnings_and_hints import Advice
 
 HOSTILE = {
     "clear the screen": "\x1b[2J\x1b[H",

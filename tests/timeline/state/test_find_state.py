@@ -20,9 +20,9 @@ from playhead.tests.support.agent_tapes import (
 from playhead.tests.support.dialects import cut, load_sample, make_request, make_response
 from playhead.tests.support.exchanges import make_intent, make_record, write_run
 from playhead.timeline.state.calls_before import Exchanges
+from playhead.timeline.state.context_parts import ContextPart
 from playhead.timeline.state.find_state import Origin, State, find_pending, find_state
 from playhead.timeline.state.lost_context import look_at
-from playhead.timeline.state.parts import ContextPart
 from playhead.timeline.state.render import render_lost, render_state, state_json
 from playhead.timeline.steps import Evidence, StepKind, Tracer
 

@@ -22,8 +22,8 @@ from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange, write_run
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.state.calls_before import Exchanges
+from playhead.timeline.state.context_parts import ContextPart
 from playhead.timeline.state.lost_context import Looked, look_at
-from playhead.timeline.state.parts import ContextPart
 from playhead.timeline.steps import Tracer
 
 _MADE = [make() for make in TAPES]

@@ -12,9 +12,9 @@ from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.looking_back import write_store
 from playhead.tests.web.cases.refund_store import CAUSE, DUPLICATE, RUN, STEPS, write_refund_store
-from playhead.web.views.moves import Scrubbers
 from playhead.web.views.run_index import Mark, RunIndex
-from playhead.web.views.strip import Axis, draw_strip
+from playhead.web.views.scrubber_stops import Scrubbers
+from playhead.web.views.timeline_strip import Axis, draw_strip
 
 _S = 1_000_000_000
 

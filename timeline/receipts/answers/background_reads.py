@@ -14,10 +14,10 @@ from ....tape.classify.background_reads import (
 from ....tape.exchange import Exchange, Request, VerdictKind
 from ....tape.records.events import Event, EventKind
 from ..bounded_rows import LISTED
-from ..plain_text import plain
+from ..safe_terminal_text import plain
 from .divergences import Divergences
 from .left_on_tape import UNUSED, LeftOnTape
-from .requests import Requests
+from .request_outcomes import Requests
 
 Find = Callable[[int], Exchange | None]
 """Reads an exchange by its seq; None too where nobody knows any more what it was."""

@@ -15,7 +15,7 @@ from ....tape.matching.idempotency_keys import KEY_ADDED
 from ....tape.records.events import Event, EventKind
 from ..bounded_rows import BoundedRows, add_row
 from ..interventions.injected import InjectedFaults, InjectedRow
-from ..plain_text import ROWS, TEXT, plain, titled_rows
+from ..safe_terminal_text import ROWS, TEXT, plain, titled_rows
 from .root_divergence import START_UP, Calls, fold
 
 _ADVICE = 20_000

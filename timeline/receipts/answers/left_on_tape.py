@@ -12,7 +12,7 @@ from ....tape.diff.divergence_types import Divergence, DivergenceKind
 from ....tape.exchange import Exchange, RequestClass, Seq
 from ....tape.records.events import Event, EventKind
 from ..bounded_rows import BoundedRows, add_row
-from ..plain_text import titled_rows
+from ..safe_terminal_text import titled_rows
 from ..unmatched_rules import split_place, ways_of
 
 UNUSED = "unused"

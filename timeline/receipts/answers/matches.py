@@ -9,7 +9,7 @@ from ....tape.diff.divergence_types import DivergenceKind
 from ....tape.exchange import VerdictKind
 from ....tape.records.events import Event, EventKind
 from ..bounded_rows import SEQS, BoundedRows, add_row, total_of
-from ..plain_text import ROWS, plain, titled_rows
+from ..safe_terminal_text import ROWS, plain, titled_rows
 from .profile_rows import ProfileRows
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..plain_text import plain
+from ..safe_terminal_text import plain
 
 _MOST = 20
 """Clients without a profile that are listed."""

@@ -7,7 +7,7 @@ from typing import Any
 from ....tape.exchange import VerdictKind
 from ....tape.records.events import Event, EventKind
 from ..bounded_rows import SEQS, BoundedRows, add_row
-from ..plain_text import ROWS
+from ..safe_terminal_text import ROWS
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from ....store import RunInfo, Store
 from ....tape.diff.divergence_types import Difference, Divergence, DivergenceKind
 from ....tape.exchange import Seq
 from ....tape.records.events import Event, EventKind
-from ..plain_text import plain
+from ..safe_terminal_text import plain
 from .compare_files import UNKNOWN, LeftBehind, compare_files
 from .file_effects import FileEffects
 

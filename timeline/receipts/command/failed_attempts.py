@@ -1,6 +1,6 @@
 """Attempts of clients that came to nothing, in receipts: listed, compared with the tape, and warned of after a recording.
 
-What they are is said in `tape/records/attempt.py`; the events are those that `addons/attempts/` notes.
+What they are is said in `tape/records/failed_attempt.py`; the events are those that `addons/attempts/` notes.
 """
 
 from collections import Counter
@@ -10,12 +10,12 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from ....tape.diff.attempts import AttemptCounts, Compared, add, compare, summarize
+from ....tape.diff.compare_failed_attempts import AttemptCounts, Compared, add, compare, summarize
 from ....tape.diff.divergence_types import Divergence, DivergenceKind
 from ....tape.exchange import RequestClass, Seq
-from ....tape.records.attempt import NOTHING_SAID, Attempt, AttemptKind
 from ....tape.records.events import Event, EventKind
-from .remedies import bypass_remedy, distrust_remedy, is_chromium, may_distrust_silently
+from ....tape.records.failed_attempt import NOTHING_SAID, Attempt, AttemptKind
+from .bypass_remedies import bypass_remedy, distrust_remedy, is_chromium, may_distrust_silently
 
 _CONNECT = "CONNECT"
 _PORTS = {"https": 443, "wss": 443, "http": 80, "ws": 80}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....tape.records.events import Event, EventKind
-from ..plain_text import WIDTH, plain, times, titled_rows
+from ..safe_terminal_text import WIDTH, plain, times, titled_rows
 
 OPEN_PIPES = "named pipes that could not be closed"
 _LEFT_OPEN = (

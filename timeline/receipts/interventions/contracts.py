@@ -6,7 +6,7 @@ from typing import Any
 from ....tape.records.events import Event, EventKind
 from ...reading.contract_row import ContractRow
 from ..bounded_rows import BoundedRows, add_row, total_of
-from ..plain_text import titled_rows
+from ..safe_terminal_text import titled_rows
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from ....tape.records.events import Event, EventKind
 from ..bounded_rows import BoundedRows, add_row, omitted_of, total_of
-from ..plain_text import titled_rows
+from ..safe_terminal_text import titled_rows
 
 
 @dataclass(slots=True)

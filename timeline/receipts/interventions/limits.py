@@ -9,7 +9,7 @@ from typing import Any
 from ....tape.exchange import RequestClass
 from ....tape.policy.limits import NANO, CountedUsage, Used, show_usd
 from ....tape.records.events import Event, EventKind
-from ..plain_text import WIDTH, plain
+from ..safe_terminal_text import WIDTH, plain
 
 
 @dataclass(slots=True)

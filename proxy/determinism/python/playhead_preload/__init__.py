@@ -25,18 +25,20 @@ def start():
     from . import (
         clock,
         contexts,
-        hooks,
-        notes,
+        http_client_tunnel,
+        import_hooks,
+        process_notes,
         process_pools,
         processes,
         proxy,
-        roots,
+        root_certificates,
         thread_pools,
-        tunnel,
     )
 
     clock.find_real()
-    notes.claim(os.environ.get("PLAYHEAD_LANE", "0"), "python", "%d.%d.%d" % sys.version_info[:3])
+    process_notes.claim(
+        os.environ.get("PLAYHEAD_LANE", "0"), "python", "%d.%d.%d" % sys.version_info[:3]
+    )
     parts = []
     if os.environ.get("PLAYHEAD_CLOCK", "off") != "off":
         from . import deadlines
@@ -50,12 +52,21 @@ def start():
         from . import sleeps
 
         parts.append(sleeps)
-    from . import sources
+    from . import other_clocks_and_randomness
 
-    parts.append(sources)
-    for part in [contexts, thread_pools, process_pools, *parts, processes, proxy, tunnel, roots]:
+    parts.append(other_clocks_and_randomness)
+    for part in [
+        contexts,
+        thread_pools,
+        process_pools,
+        *parts,
+        processes,
+        proxy,
+        http_client_tunnel,
+        root_certificates,
+    ]:
         try:
             part.start()
         except Exception as error:
-            notes.write("problem", "%s: %s" % (part.__name__.rpartition(".")[2], error))
-    hooks.start()
+            process_notes.write("problem", "%s: %s" % (part.__name__.rpartition(".")[2], error))
+    import_hooks.start()

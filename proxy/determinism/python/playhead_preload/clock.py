@@ -1,4 +1,4 @@
-"""The wall clock: real and recorded, or replayed. Sleeps stay real; for monotonic clocks see `sources.py`.
+"""The wall clock: real and recorded, or replayed. Sleeps stay real; for monotonic clocks see `other_clocks_and_randomness.py`.
 
 A record of the journal: number of the context (4 bytes), nanoseconds since 1970 (8), little-endian. What contexts the
 numbers stand for is among the notes. It is written through a mapping of the file: quick, there after a kill, and
@@ -17,7 +17,7 @@ from _functools import partial
 from _struct import Struct
 from itertools import count
 
-from . import contexts, hooks, notes
+from . import contexts, import_hooks, process_notes
 from .patch_builtins import Replaced, replace
 
 _RECORD = Struct("<IQ")
@@ -42,7 +42,7 @@ class _Writer:
     """Real time, written down."""
 
     def __init__(self):
-        self._path = os.path.join(_NOTES, notes.context() + ".looks")
+        self._path = os.path.join(_NOTES, process_notes.context() + ".looks")
         self._pieces = {}
         self._numbers = {}
         self._contexts = count(1)
@@ -55,7 +55,7 @@ class _Writer:
             if len(self._numbers) >= contexts.MOST:
                 return now  # the notes say so
             number = self._numbers[context] = next(self._contexts)
-            notes.write("lane", str(number), contexts.text(context))
+            process_notes.write("lane", str(number), contexts.text(context))
         # Counted in one step, so that neither threads nor signals need a lock.
         place = next(self._records)
         piece = self._pieces.get(place // _PIECE)
@@ -82,10 +82,12 @@ class _Writer:
                 finally:
                     os.close(descriptor)
             except OSError as error:
-                notes.write("problem", "the journal cannot be written: %s" % (error.strerror,))
+                process_notes.write(
+                    "problem", "the journal cannot be written: %s" % (error.strerror,)
+                )
         else:
             if which == _MOST // _PIECE:
-                notes.write("problem", "the journal is full: %d clock reads" % (_MOST,))
+                process_notes.write("problem", "the journal is full: %d clock reads" % (_MOST,))
         self._pieces[which] = piece
         self._pieces.pop(which - 2, None)
         return piece
@@ -100,7 +102,7 @@ class _Reader:
         self._missing = {}
         self._monotonic = {}
         self._pools_read = False
-        self._load(notes.context())
+        self._load(process_notes.context())
 
     def _load(self, name):
         path = os.path.join(_TAPE, name + ".journal")
@@ -137,7 +139,7 @@ class _Reader:
         real = 0 if wall else real_ns()
         if context not in self._missing:
             self._missing[context] = real
-            notes.write("exhausted", contexts.text(context))
+            process_notes.write("exhausted", contexts.text(context))
         if wall:
             self._last += 1000
             return self._last
@@ -156,7 +158,7 @@ def _now_ns():
     try:
         return _Now.clock.read(contexts.for_clock(), _real_ns)
     except Exception as error:
-        notes.write("problem", "a read of the real clock: %s" % (error,))
+        process_notes.write("problem", "a read of the real clock: %s" % (error,))
         return _real_ns()
 
 
@@ -168,7 +170,7 @@ def read(name, real_ns):
     try:
         return _Now.clock.read((*contexts.for_clock(), name), real_ns)
     except Exception as error:
-        notes.write("problem", "a read of the real clock: %s" % (error,))
+        process_notes.write("problem", "a read of the real clock: %s" % (error,))
         return real_ns()
 
 
@@ -200,7 +202,7 @@ def start():
         processes.after_fork.append(_begin)
     _replace_time()
     _replace_datetime()
-    hooks.on_import("time_machine", _stepped_aside, _step_aside)
+    import_hooks.on_import("time_machine", _stepped_aside, _step_aside)
 
 
 def _replace_time():
@@ -288,7 +290,9 @@ def _step_aside():
 
 
 def _stepped_aside(_module):
-    notes.write("problem", "time_machine needs the real clock, and has it from its import on")
+    process_notes.write(
+        "problem", "time_machine needs the real clock, and has it from its import on"
+    )
 
 
 def _forget_methods():

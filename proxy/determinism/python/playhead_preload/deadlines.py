@@ -5,7 +5,7 @@ By the clock of the tape they would be over before they began, or never.
 
 import time
 
-from . import clock, hooks
+from . import clock, import_hooks
 from .patch_builtins import Replaced
 
 _MODULES = ("grpc._channel", "grpc._common", "grpc._utilities", "grpc._server", "grpc.aio._utils")
@@ -27,7 +27,7 @@ class _RealTime:
 def start():
     """Change them as they are imported."""
     for name in _MODULES:
-        hooks.on_import(name, _change)
+        import_hooks.on_import(name, _change)
 
 
 def _change(module):

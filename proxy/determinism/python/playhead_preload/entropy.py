@@ -9,7 +9,7 @@ import sys
 from _blake2 import blake2b
 from _thread import RLock
 
-from . import contexts, hooks, notes, processes
+from . import contexts, import_hooks, process_notes, processes
 from .patch_builtins import Replaced, replace
 
 _SEED = bytes.fromhex(os.environ["PLAYHEAD_SEED"])
@@ -55,14 +55,14 @@ def start():
     """Take the place of the kernel's randomness in this process and those it forks."""
     processes.after_fork.append(_counts.clear)
     _replace_urandom()
-    hooks.on_import("random", _change_random, _before_random)
-    hooks.on_import("uuid", _change_uuid)
-    hooks.on_import("tempfile", _change_tempfile)
+    import_hooks.on_import("random", _change_random, _before_random)
+    import_hooks.on_import("uuid", _change_uuid)
+    import_hooks.on_import("tempfile", _change_tempfile)
 
 
 def _stream(size, *key):
     # A job of a pool of processes stands for itself.
-    process = "" if any(str(part).startswith("pool ") for part in key) else notes.context()
+    process = "" if any(str(part).startswith("pool ") for part in key) else process_notes.context()
     text = "\n".join(map(str, (process, *key))).encode("utf-8", "surrogatepass")
     inner = blake2b(text, key=_SEED, digest_size=64).digest()
     blocks = []

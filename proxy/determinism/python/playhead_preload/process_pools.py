@@ -5,15 +5,15 @@ Its name begins with `pool`, and stands for itself: no context of a process goes
 
 import functools
 
-from . import hooks, thread_pools
+from . import import_hooks, thread_pools
 
 PREFIX = "pool "
 
 
 def start():
     """Change pools as they are imported."""
-    hooks.on_import("multiprocessing.pool", _change_pool)
-    hooks.on_import("concurrent.futures.process", _change_executor)
+    import_hooks.on_import("multiprocessing.pool", _change_pool)
+    import_hooks.on_import("concurrent.futures.process", _change_executor)
 
 
 class Handed:

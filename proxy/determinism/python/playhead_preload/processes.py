@@ -4,7 +4,7 @@ import os
 import sys
 from _thread import allocate_lock, get_ident
 
-from . import contexts, hooks, notes
+from . import contexts, import_hooks, process_notes
 from .patch_builtins import Replaced
 
 after_fork = []
@@ -49,7 +49,7 @@ def start():
             setattr(os, name, Replaced(_executing(execve, real), real))
     if hasattr(os, "system"):
         os.system = Replaced(_shell(os.system), os.system)
-    hooks.on_import("_posixsubprocess", _change_fork_exec)
+    import_hooks.on_import("_posixsubprocess", _change_fork_exec)
 
 
 def _child(program, paths=()):
@@ -59,7 +59,7 @@ def _child(program, paths=()):
     """
     thread, task = contexts.here()
     number = _Children.counts[thread, task] = _Children.counts.get((thread, task), 0) + 1
-    context = "%s.%d" % (notes.context(), number)
+    context = "%s.%d" % (process_notes.context(), number)
     if thread.startswith("pool "):  # whichever process has it
         context = "0.%d-%s" % (number, contexts.digest(thread + "|" + task))
     elif thread != "MainThread" or task:
@@ -68,7 +68,7 @@ def _child(program, paths=()):
         context = "0.p-" + contexts.digest(context)
     program = os.path.basename(os.fsdecode(program))
     if not paths or any(os.access(path, os.X_OK) for path in paths):
-        notes.write("child", context, program)
+        process_notes.write("child", context, program)
     return context
 
 
@@ -86,7 +86,7 @@ def _born():
     _Children.counts = {}
     os.environ["PLAYHEAD_LANE"] = context
     try:
-        notes.claim(context, "python", "%d.%d.%d" % sys.version_info[:3])
+        process_notes.claim(context, "python", "%d.%d.%d" % sys.version_info[:3])
     except OSError:
         pass  # whoever started us is gone, and the folder with it
     for function in after_fork:
@@ -117,7 +117,7 @@ def _changed(environ, program):
         named = os.fsdecode(program)
         return _variables(text, named, [named] if os.sep in named else [])
     except Exception as error:
-        notes.write("problem", "a child without the preload: %s" % (error,))
+        process_notes.write("problem", "a child without the preload: %s" % (error,))
         return environ
 
 
@@ -160,7 +160,7 @@ def _change_fork_exec(module):
             made = _variables(environ, args[0][0], paths)
             rows = [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in made.items()]
         except Exception as error:
-            notes.write("problem", "a child without the preload: %s" % (error,))
+            process_notes.write("problem", "a child without the preload: %s" % (error,))
             return real(*args)
         return real(*args[:5], rows, *args[6:])
 

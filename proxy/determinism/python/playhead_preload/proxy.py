@@ -3,13 +3,13 @@
 import functools
 import os
 
-from . import hooks
+from . import import_hooks
 
 
 def start():
     """Change them as they are imported."""
     if os.environ.get("HTTPS_PROXY"):
-        hooks.on_import("aiohttp.client", _change_aiohttp)
+        import_hooks.on_import("aiohttp.client", _change_aiohttp)
 
 
 def _change_aiohttp(module):

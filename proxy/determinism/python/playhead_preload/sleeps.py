@@ -7,7 +7,7 @@ queues, `select`, timeouts) stay real, and so does the clock of event loops: tas
 import time
 from _thread import _local
 
-from . import hooks
+from . import import_hooks
 from .patch_builtins import replace
 
 FACTOR = 1000
@@ -17,7 +17,7 @@ _skipped = _local()
 def start():
     """Take the place of `time.sleep`, `asyncio.sleep` and the monotonic clocks."""
     _replace_time()
-    hooks.on_import("asyncio.tasks", _change_asyncio)
+    import_hooks.on_import("asyncio.tasks", _change_asyncio)
 
 
 def _replace_time():

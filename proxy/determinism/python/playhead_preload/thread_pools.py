@@ -6,7 +6,7 @@ It is named for who handed it over, and counted there. Threads that were given t
 import functools
 from _thread import get_ident
 
-from . import contexts, hooks, notes
+from . import contexts, import_hooks, process_notes
 
 
 class _Handed:
@@ -15,9 +15,9 @@ class _Handed:
 
 def start():
     """Change pools as they are imported."""
-    hooks.on_import("threading", _change_threads)
-    hooks.on_import("concurrent.futures.thread", _change_pool)
-    hooks.on_import("anyio.to_thread", _change_anyio)
+    import_hooks.on_import("threading", _change_threads)
+    import_hooks.on_import("concurrent.futures.thread", _change_pool)
+    import_hooks.on_import("anyio.to_thread", _change_anyio)
     import os
 
     if hasattr(os, "register_at_fork"):
@@ -38,14 +38,14 @@ def name(prefix="job ", number=None):
     prefix: `pool ` where another process may take it: then that of this process is part of the name.
     """
     if number is not None:
-        return "%s%s|%s" % (prefix, notes.context(), number)
+        return "%s%s|%s" % (prefix, process_notes.context(), number)
     thread, task = where = contexts.here()
     _Handed.counts[where] = _Handed.counts.get(where, 0) + 1
     if thread.startswith(("job ", "pool ")):  # jobs that hand on jobs
         prefix = thread[: thread.index(" ") + 1] if prefix == "job " else prefix
         thread = contexts.digest(thread)
     elif prefix != "job ":
-        thread = "%s|%s" % (notes.context(), thread)
+        thread = "%s|%s" % (process_notes.context(), thread)
     return "%s%s|%s#%d" % (prefix, thread, task, _Handed.counts[where])
 
 

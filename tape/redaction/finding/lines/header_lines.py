@@ -1,6 +1,6 @@
 """Find the secrets of a header line in a text: what the field itself would hide (`..secrets_in_heads`), if it looks like a secret.
 
-The fields are those of `places.HEADERS` whose names no other head reads, and those that send a client somewhere. A value is a scheme
+The fields are those of `credential_fields.HEADERS` whose names no other head reads, and those that send a client somewhere. A value is a scheme
 and parameters (RFC 9110 section 11.4), a signature with what it was made by, a list, or a URL.
 """
 
@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote_to_bytes
 
 from ....records.credential_parts import find_in_protocols
-from ...acceptance import is_placeholder, is_random, is_strong
-from ...places import (
+from ...credential_fields import (
     AUTHORIZATION,
     COOKIE,
     HEADERS,
@@ -21,8 +20,9 @@ from ...places import (
     URL_HEADERS,
     find_header,
 )
-from ..context import Context, Found, Side, Strings, side_before
-from ..heads import Head
+from ...looks_like_secret import is_placeholder, is_random, is_strong
+from ..pattern_prefilter import Head
+from ..searched_text import Context, Found, Side, Strings, side_before
 
 _READ_BY_NAME = ("key", "token", "secret", "jwt", "jwt-assertion", "authorization")
 """Ends of names that are read as those of any value."""

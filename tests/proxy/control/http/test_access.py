@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from playhead.config import Config, Control
-from playhead.proxy.control.handlers.breaks import ANSWER
+from playhead.proxy.control.handlers.breakpoints import ANSWER
 from playhead.proxy.control.handlers.route_table import make_table
 from playhead.proxy.control.http import serving
 from playhead.proxy.control.http.route import Route

@@ -7,7 +7,7 @@ from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers.http import RequestEndOfMessage, RequestHeaders, RequestTrailers
 
-from playhead.addons.wire.http import noted
+from playhead.addons.wire.convert_http_messages import noted
 from playhead.proxy.engine.http.http1_messages import PlayheadClient, find_wrong_field
 
 

@@ -236,12 +236,12 @@ async def test_a_client_that_leaves_during_the_lookup_ends_its_exchange(
             running.play()
             look = asyncio.to_thread
             gate = Gate(look, "identify")
-            monkeypatch.setattr("playhead.addons.deciding.lookup.asyncio.to_thread", gate)
+            monkeypatch.setattr("playhead.addons.deciding.tape_lookup.asyncio.to_thread", gate)
             other = body[:-2] + b" 1]"  # the same, but not its bytes
             opened = await look(_send, running, "POST", url, other)
             await gate.reached.wait()
             opened.close()
-            monkeypatch.setattr("playhead.addons.deciding.lookup.asyncio.to_thread", look)
+            monkeypatch.setattr("playhead.addons.deciding.tape_lookup.asyncio.to_thread", look)
             await _until(lambda: not running.engine._proxyserver.connections)
             gate.open.set()
             open_run = await _until(lambda: _open_run(running))

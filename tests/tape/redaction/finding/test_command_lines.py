@@ -3,8 +3,8 @@
 import pytest
 
 from playhead.tape.redaction.finding.command_lines import CommandLines
-from playhead.tape.redaction.finding.commands import COMMANDS, find_in_command
-from playhead.tape.redaction.finding.context import Context, Strings
+from playhead.tape.redaction.finding.passwords_in_commands import COMMANDS, find_in_command
+from playhead.tape.redaction.finding.searched_text import Context, Strings
 from playhead.tape.redaction.redactor import Redactor
 
 NAMES = sorted({(row.names[0], *row.under) for row in COMMANDS})

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from playhead.tape.redaction.finding.finder import Finder
-from playhead.tape.redaction.finding.heads import Head, Hits
+from playhead.tape.redaction.finding.pattern_prefilter import Head, Hits
 
 
 class _Empty:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from playhead.tape.redaction import search as search_of
 from playhead.tape.redaction.finding import finder as finder_of
-from playhead.tape.redaction.finding import heads as heads_of
-from playhead.tape.redaction.finding import spelled
+from playhead.tape.redaction.finding import join_stream_pieces
+from playhead.tape.redaction.finding import pattern_prefilter as heads_of
 from playhead.tape.redaction.finding.finder import Looked, finder
-from playhead.tape.redaction.finding.heads import Head, Hits, HyperscanHeads, Re2Heads
+from playhead.tape.redaction.finding.pattern_prefilter import Head, Hits, HyperscanHeads, Re2Heads
 
 HEADS = [Head("b[0-9]"), Head("%[2-7]", once=True), Head("a")]
 _ENGINES = [HyperscanHeads, Re2Heads] if heads_of.hyperscan is not None else [Re2Heads]
@@ -22,8 +22,8 @@ def _spelled(data: bytes, *, events: bool, quick: bool) -> set[bytes]:
     """Give what a stream says at each place; each piece is where it is said to be."""
     with pytest.MonkeyPatch.context() as patch:
         if not quick:
-            patch.setattr(spelled, "_find_form", lambda *_: None)
-        found = list(spelled.find_spelled(data, events=events))
+            patch.setattr(join_stream_pieces, "_find_form", lambda *_: None)
+        found = list(join_stream_pieces.find_spelled(data, events=events))
     for one in found:
         assert b"".join([data[start:end] for start, end in one.places()]) == one.data
     return {one.data for one in found}
@@ -99,7 +99,7 @@ def test_a_stream_of_responses_has_one_form() -> None:
         f'data: {{"n": {at}, "delta": {json.dumps(one)}, "pad": "{"x" * (at % 7)}"}}\n\n'
         for at, one in enumerate(said)
     )
-    form = spelled._find_form(data.encode(), 0, b"\n\n")
+    form = join_stream_pieces._find_form(data.encode(), 0, b"\n\n")
     assert form is not None
     assert form.texts == (False, True, True)
 
@@ -121,9 +121,13 @@ def test_a_form_is_wider_where_most_events_are_not_of_it() -> None:
     """Events that were compared may have said the same by chance."""
     said = [b"%d" % at if at < 90 else b"a" for at in range(100)]
     data = b"".join(b'data: {"n": %d, "d": "%b"}\n\n' % pair for pair in enumerate(said))
-    narrow = spelled._Form((b'data: {"n": ', b', "d": "a", "p": "', b'"}'), (False, True))
+    narrow = join_stream_pieces._Form(
+        (b'data: {"n": ', b', "d": "a", "p": "', b'"}'), (False, True)
+    )
     padded = data.replace(b'"}\n', b'", "p": "x"}\n')
-    wide = spelled._widen(narrow, spelled._split(padded, narrow, b"\n\n"), b"\n\n", len(padded))
+    wide = join_stream_pieces._widen(
+        narrow, join_stream_pieces._split(padded, narrow, b"\n\n"), b"\n\n", len(padded)
+    )
     assert wide is not None
     assert wide.texts == (False, True)
     assert b', "d": "' in wide.constants
@@ -132,12 +136,12 @@ def test_a_form_is_wider_where_most_events_are_not_of_it() -> None:
 def test_objects_in_one_another_cost_no_more_the_deeper_they_are() -> None:
     """A path has so many steps at most."""
     pieces = (b'{"a":"b","c":' * 5000 + b'"d"').split(b'"')
-    paths, _ = spelled._walk(pieces)
+    paths, _ = join_stream_pieces._walk(pieces)
     assert len(paths) == 5001
     path, steps = paths[max(paths)], 0
     while path:
         path, steps = cast("tuple[object, ...]", path[0]), steps + 1
-    assert steps == spelled._DEEPEST + 1
+    assert steps == join_stream_pieces._DEEPEST + 1
 
 
 @given(

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import ConfigError, loads
+from playhead.config.parse_values import PERSONAL_KINDS
 from playhead.config.schema import RedactRule
-from playhead.config.values import PERSONAL_KINDS
 from playhead.tape.canonical.canonical_request import BodyKind, canonical, compile_rules
 from playhead.tape.exchange import RawResponse, RequestClass
-from playhead.tape.redaction.acceptance import is_card, is_iban
+from playhead.tape.redaction.looks_like_secret import is_card, is_iban
 from playhead.tape.redaction.placeholders.placeholder import Placeholders
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.counts import tries

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from playhead.tape.records.attempt import Attempt, AttemptKind
 from playhead.tape.records.events import Event, EventKind
+from playhead.tape.records.failed_attempt import Attempt, AttemptKind
+from playhead.timeline.receipts.command.bypass_remedies import bypass_remedy, distrust_remedy
 from playhead.timeline.receipts.command.failed_attempts import (
     Findings,
     Side,
@@ -13,7 +14,6 @@ from playhead.timeline.receipts.command.failed_attempts import (
     find_bypassed,
     origin_of,
 )
-from playhead.timeline.receipts.command.remedies import bypass_remedy, distrust_remedy
 
 HOST = "api.test"
 

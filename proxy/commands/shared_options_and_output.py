@@ -1,0 +1,226 @@
+"""Shared by the commands: flags that override the file, the resulting settings, and printing of results."""
+
+import functools
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ... import PlayheadError
+from ...config import Config, Watcher, load, override
+from ..standard_streams import print_status
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from ..looking_back.step_and_time_arguments import StepName
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+DEFAULT_FILE = Path("playhead.yaml")
+
+
+def options(*names: str) -> Callable[[_F], _F]:
+    """Give a command the flags that override keys of the file."""
+    known = {
+        "config": click.option(
+            "-c",
+            "--config",
+            "config_file",
+            type=click.Path(path_type=Path),
+            help="Configuration file.",
+        ),
+        "store": click.option("--store", metavar="DIR", help="Folder of the store."),
+        "ca_dir": click.option("--ca-dir", metavar="DIR", help="Folder of the CA's public files."),
+        "upstream_ca": click.option(
+            "--upstream-ca", metavar="FILE", help="Extra roots to trust upstream (PEM)."
+        ),
+        "mode": click.option("--mode", metavar="MODE", help="record, playback or passthrough."),
+        "listen": click.option("--listen", metavar="HOST:PORT", help="Where to listen."),
+        "run": click.option(
+            "--run", metavar="ID", help="Name of the run; in playback, of the tape."
+        ),
+        "allow_model_drift": click.option(
+            "--allow-model-drift",
+            metavar="RECORDED=NEW",
+            multiple=True,
+            help="RECORDED=NEW: answer requests for model NEW with the answers of RECORDED; repeatable.",
+        ),
+        "determinism": click.option(
+            "--determinism",
+            metavar="LEVEL",
+            help="Clock and randomness: off, seed or full.",
+        ),
+        "sleeps": click.option(
+            "--sleeps",
+            metavar="WORD",
+            help="real, or short: on the recorded clock, a thousandth of the time.",
+        ),
+        "compare": click.option(
+            "--compare",
+            metavar="WORDS",
+            help="stdout, files, or stdout,files: compared in addition to the exit code.",
+        ),
+        "late": click.option(
+            "--late",
+            metavar="WORD",
+            help="held or served: answers for which the recorded client did not wait.",
+        ),
+        "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        "receipt": click.option(
+            "--receipt",
+            "receipt_file",
+            type=click.Path(path_type=Path),
+            help="Write the receipt's JSON here.",
+        ),
+        "quiet": click.option("-q", "--quiet", is_flag=True, help="Print no receipt."),
+    }
+
+    def decorate(function: _F) -> _F:
+        for name in reversed(names):
+            function = known[name](function)
+        return function
+
+    return decorate
+
+
+class StepParam(click.ParamType["StepName"]):
+    """A step of a run: SEQ, or SEQ.PART of a WebSocket."""
+
+    name = "seq"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "StepName":
+        """Read it; a run need not have it."""
+        from ..looking_back.step_and_time_arguments import parse_step
+
+        try:
+            return parse_step(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class RunName(click.ParamType[str]):
+    """A name of a run, its beginning, or `latest`; shells complete it from the store."""
+
+    name = "run"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        """List the names that begin so; none where there is no store to read."""
+        from click.shell_completion import CompletionItem
+
+        from ..command_line.run_names import list_names
+
+        try:
+            config = reading(ctx.params.get("config_file"), ctx.params.get("store"))
+            return [CompletionItem(one) for one in list_names(config, incomplete)]
+        except PlayheadError:
+            return []
+
+
+def run_argument(
+    name: str = "run", *, unless: str | None = None, **attributes: Any
+) -> Callable[[_F], _F]:
+    """Give a command an argument that is the name of a run; it is called with the whole name.
+
+    unless: a flag with which the name has to be whole.
+    attributes: of `click.argument`.
+    """
+
+    def decorate(function: _F) -> _F:
+        @functools.wraps(function)
+        def called(**given: Any) -> Any:
+            if unless is None or not given[unless]:
+                given[name] = _complete(given[name], given)
+            return function(**given)
+
+        return click.argument(name, type=RunName(), **attributes)(called)  # type: ignore[return-value]  # as `click.argument` does
+
+    return decorate
+
+
+def _complete(given: Any, flags: dict[str, Any]) -> Any:
+    """Give the whole names of one run or of several; of what is given. Raises: StoreError, where one is ambiguous."""
+    if not given:
+        return given
+    names = complete_names(
+        (given,) if isinstance(given, str) else given, flags["config_file"], flags.get("store")
+    )
+    return names[0] if isinstance(given, str) else names
+
+
+def complete_names(
+    names: Iterable[str], config_file: Path | None, store: str | None
+) -> tuple[str, ...]:
+    """Give the whole names of runs. Raises: StoreError, where one is the beginning of several; ConfigError."""
+    from ..command_line.run_names import complete_configured_name
+
+    config = reading(config_file, store)
+    return tuple(complete_configured_name(config, name) for name in names)
+
+
+def settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Config, Watcher | None]:
+    """Give the settings under which something is started, and what watches their file, where there is one.
+
+    Raises: ConfigError; PlayheadError where the working folder is gone.
+    """
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise PlayheadError(
+            "the folder that you are in was removed, so nothing can be started there",
+            "change to a folder that exists",
+        ) from None
+    given = {name: value for name, value in flags.items() if value not in (None, ())}
+    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    if path is None:
+        return override(Config(), given), None
+    watcher, config = Watcher.start(path, given)
+    return config, watcher
+
+
+def reading(config_file: Path | None, store: str | None) -> Config:
+    """Give the settings of a command that only reads a store."""
+    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    config = load(path) if path is not None else Config()
+    return override(config, {"store": store} if store else {})
+
+
+def parse_since_option(text: str | None) -> int:
+    """Read `--since` as nanoseconds since the epoch; 0 where it is not given.
+
+    Raises: UsageError, saying what would be right.
+    """
+    from ..looking_back.step_and_time_arguments import read_since
+
+    try:
+        return read_since(text)
+    except ValueError as error:
+        raise click.UsageError(f"--since: {error}") from None
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=True))
+
+
+def print_list(rows: Iterable[Any]) -> None:
+    """Print a list of JSON, a row as soon as it is there."""
+    empty = True
+    for row in rows:
+        click.echo("[" if empty else ",")
+        click.echo(json.dumps(row, indent=1, ensure_ascii=True), nl=False)
+        empty = False
+    click.echo("[]" if empty else "\n]")
+
+
+def complain(error: PlayheadError) -> None:
+    """Say on stderr what went wrong, and what to do."""
+    print_status(f"playhead: {error}")
+    if error.hint:
+        print_status(f"  hint: {error.hint}")

@@ -1,0 +1,76 @@
+"""What a run has used whose sweep was stopped or killed before it had a result."""
+
+from decimal import Decimal
+from typing import Any
+
+from ...store import LogCorrupt, RunInfo, RunStatus, Store
+from ..run_again.branch import Caps
+from ..run_again.branch_price import Price, find_spent
+
+
+def describe_start(store: Store, process: int, part: Caps) -> dict[str, Any]:
+    """Give what a run can be found by later, and what it reserves.
+
+    process: the id of the process that is going to write it.
+    """
+    return {
+        "process": process,
+        "next_run": store.runs.next_number(),
+        "reserved_calls": part.calls,
+        "reserved_usd": None if part.usd is None else f"{part.usd:f}",
+    }
+
+
+def find_used(store: Store, begun: dict[str, Any], known: set[str]) -> dict[str, Any]:  # fmt: skip
+    """Give what a stopped run has used, as fields of its row: what its run in the store has, else all that it reserved.
+
+    begun: the row of its start.
+    known: names of runs that are counted already.
+    """
+    since = [run for run in store.runs.all() if run.number >= begun["next_run"]]
+    made = [
+        run
+        for run in since
+        if run.owner is not None and run.owner.pid == begun["process"] and run.id not in known
+    ]
+    prices = [_read(store, run) for run in made]
+    # Where a run was deleted since, it may have been this one.
+    is_whole = bool(made) or len(since) == store.runs.next_number() - begun["next_run"]
+    found = [price for price in prices if price is not None]
+    calls, usd = sum(one.calls for one in found), sum((one.counted for one in found), Decimal(0))
+    is_known = is_whole and len(found) == len(prices)
+    reserved_calls, reserved_usd = begun.get("reserved_calls"), begun.get("reserved_usd")
+    if not is_known and reserved_calls is not None:
+        calls = max(calls, int(reserved_calls))
+    priced = is_known and not any(one.total.unpriced or one.total.at_least for one in found)
+    if not priced and reserved_usd is not None:
+        usd = max(usd, Decimal(reserved_usd))
+    why = "it was stopped"
+    if not is_known:
+        why += "; its requests are unknown, and count with all that they may have cost"
+    elif not priced and reserved_usd is not None:
+        why += (
+            " during a call whose price is not known, and counts with all that it might have cost"
+        )
+    return {
+        "run": made[0].id if made else None,
+        "why": why,
+        "calls": calls,
+        "usd": f"{usd:f}",
+        "unpriced": sum(_count_unpriced(one, reserved_usd) for one in found),
+    }
+
+
+def _read(store: Store, run: RunInfo) -> Price | None:
+    try:
+        if run.status is not RunStatus.SEALED or run.is_only_in_archive:
+            return None  # its process was killed: what it sent last may not have been written
+        return find_spent(store, run)
+    except LogCorrupt:
+        return None
+
+
+def _count_unpriced(price: Price, reserved_usd: str | None) -> int:
+    """Count the calls whose price is not known, with those that were cut where nothing else counts for them."""
+    cut = 0 if reserved_usd is not None else price.total.at_least
+    return max(cut, price.total.unpriced)

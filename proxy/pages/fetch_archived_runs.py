@@ -1,0 +1,71 @@
+"""Fetch archived runs for a page: another process does it, since this one has the store open for reading."""
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from ...store import RunInfo, StoreError
+from ..control.http.error_body import ControlError
+from ..operations.restore_archived import open_place
+from .request_and_reply import Asked, Reply, reply_json
+from .store_reader import Library
+
+_TEXT = 600
+
+
+class Fetches:
+    """What is being fetched."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._lock = threading.Lock()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def begin(self, info: RunInfo) -> None:
+        """Have a run fetched, if nobody does yet.
+
+        Raises: ControlError, where its archive cannot be read.
+        """
+        assert info.archived is not None
+        from ...timeline.archiving.move_runs import find_step  # late: few runs are archived
+
+        try:
+            find_step(info.archived, open_place(info.archived.place), 1)
+        except StoreError as error:
+            raise ControlError(
+                503,
+                f"Run {info.id!r} cannot be fetched from its archive",
+                found=str(error)[:_TEXT],
+                hint=error.hint or "have the archive where it was, and load this page again",
+            ) from error
+        with self._lock:
+            running = self._running.get(info.id)
+            if running is not None and running.poll() is None:
+                return
+            # Printing the receipt restores the run and its tape.
+            words = ("receipt", info.id, *self._library.words)
+            self._running[info.id] = subprocess.Popen(
+                [sys.executable, "-m", "playhead.proxy.cli", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+
+    def look(self, asked: Asked) -> Reply:
+        """Say how far a run has come."""
+        info = self._library.store.runs.get(asked.parameters["run"])
+        told: dict[str, Any] = {"done": not info.is_only_in_archive, "error": None}
+        with self._lock:
+            running = self._running.get(info.id)
+            ended = running is not None and running.poll() is not None
+            if running is not None and ended and not told["done"]:
+                said = running.stderr.read() if running.stderr is not None else b""
+                told["error"] = (
+                    said.decode("utf-8", "replace")[-_TEXT:] or "It could not be fetched."
+                )
+        return reply_json(told)
+
+    def close(self) -> None:
+        """Leave what is being fetched to its own process."""
+        self._running.clear()

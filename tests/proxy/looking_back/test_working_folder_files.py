@@ -1,0 +1,69 @@
+"""What `playhead files` says of savepoints that a run does not have."""
+
+from pathlib import Path
+
+import pytest
+
+from playhead.config import Config, override
+from playhead.proxy.folder.command_folders import Area
+from playhead.proxy.folder.recording import FolderRecording
+from playhead.proxy.folder.savepoints import END, Savepoints
+from playhead.proxy.looking_back.working_folder_files import FilesOptions, show_files
+from playhead.store import Store, StoreError
+
+AT_END = (
+    FilesOptions(at="end"),
+    FilesOptions(diff=("start", "end")),
+    FilesOptions(diff=("end", "start")),
+)
+
+
+async def _record(folder: Path, *savepoints: int) -> Config:
+    """Record a run `r` whose command writes to a file before each savepoint."""
+    work = folder / "work"
+    work.mkdir()
+    config = override(Config(), {"save_files": "true", "store": str(folder / "store")})
+    with Store.open(folder / "store") as store:
+        recording = FolderRecording(store, Area(str(work)), config, bytes, frozenset())
+        recording.begin()
+        run = await store.runs.create("r", mode="record", at_ns=1)
+        recording.adopt(run.number)
+        steps = Savepoints(recording, store)
+        for seq in savepoints:
+            (work / "f").write_text(str(seq))
+            steps.take(run.number, seq)
+        await store.runs.seal(run, reason="it ended", at_ns=2)
+    return config
+
+
+@pytest.mark.parametrize("options", [*AT_END, FilesOptions(at="end", restore=Path("made"))])
+@pytest.mark.parametrize(
+    ("savepoints", "says"),
+    [
+        ((1, 2), "run 'r' has no savepoint at its end: the last one is 2"),
+        ((), "run 'r' has no savepoint"),
+    ],
+)
+async def test_a_run_that_did_not_come_to_its_end_has_no_folder_of_then(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: FilesOptions,
+    savepoints: tuple[int, ...],
+    says: str,
+) -> None:
+    """What the folder was when it was killed nobody knows; the last savepoint is named, and not given for it."""
+    monkeypatch.chdir(tmp_path)
+    config = await _record(tmp_path, *savepoints)
+    with pytest.raises(StoreError, match=says):
+        show_files(config, "r", options)
+    assert not (tmp_path / "made").exists()
+
+
+async def test_a_savepoint_at_the_end_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a word beside."""
+    config = await _record(tmp_path, 1, END)
+    for options in AT_END:
+        assert show_files(config, "r", options) == 0
+    assert capsys.readouterr() == ("created f\ncreated f\ndeleted f\n", "")

@@ -1,0 +1,79 @@
+"""What was not edited is as it was, byte for byte: line ends, which a text box does not keep, and numbers."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.tape.edits.editable_text import as_typed, indent_json, restore_lines
+
+_TEXT = st.text(st.sampled_from("ab\r\n\0 \u2028"), max_size=30)
+
+
+@given(_TEXT)
+def test_a_text_that_was_not_edited_is_as_it_was(text: str) -> None:
+    """With all its line ends, and what a text box replaces."""
+    assert restore_lines(text, as_typed(text)) == text
+
+
+@given(_TEXT, _TEXT)
+def test_an_edited_text_says_what_was_typed(text: str, edited: str) -> None:
+    """In the text box it would look the same."""
+    typed = as_typed(edited)
+    assert as_typed(restore_lines(text, typed)) == typed
+
+
+@pytest.mark.parametrize(
+    ("shown", "edited", "made"),
+    [
+        ("to;amount\r\nalice;1\r\n", "to;amount\nbob;1\n", "to;amount\r\nbob;1\r\n"),
+        ("a\r\nb\r\n", "a\nnew\nb\n", "a\r\nnew\r\nb\r\n"),
+        ("a\r\nb\r\n", "a\nb", "a\r\nb"),
+        ("a\r\nb", "a\nb\nc\n", "a\r\nb\r\nc\r\n"),
+        ("a\nb\r\nc\n", "a\nb\nd\n", "a\nb\r\nd\n"),
+        ("a\rb\rc", "a\nX\nc", "a\rX\rc"),
+        ("one\0\r\ntwo\r\n", "one\ufffd\n2\n", "one\0\r\n2\r\n"),
+        ("a\r\n", "", ""),
+        ("", "a\nb", "a\nb"),
+    ],
+)
+def test_lines_end_as_they_did(shown: str, edited: str, made: str) -> None:
+    """New ones as most of the others do."""
+    assert restore_lines(shown, edited) == made
+
+
+def test_a_long_text_keeps_its_beginning_and_end() -> None:
+    """It is not compared line by line."""
+    shown = "".join(f"{at}\r\n" for at in range(5000))
+    edited = as_typed(shown).replace("\n2500\n", "\nX\nY\n")
+    assert restore_lines(shown, edited) == shown.replace("\r\n2500\r\n", "\r\nX\r\nY\r\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ('{"a":49.00,"b":[1E400,-0],"a":1}', '{\n  "a": 49.00,\n  "b": [\n    1E400,\n    -0\n  ],\n  "a": 1\n}'),
+        (r'{"a":"{[,:]}\" \\","b":{ },"c":[ ]}', '{\n  "a": "{[,:]}\\" \\\\",\n  "b": {},\n  "c": []\n}'),
+        ("[true,null,\"\\u0061\"]", '[\n  true,\n  null,\n  "\\u0061"\n]'),
+        ('"x"', '"x"'),
+    ],
+)  # fmt: skip
+def test_json_is_indented_by_its_tokens(text: str, made: str) -> None:
+    """Numbers as they are written, and members that come twice."""
+    assert indent_json(text) == made
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+        max_leaves=12,
+    )
+)
+def test_indented_json_is_what_json_indents(value: Any) -> None:
+    """As the standard library writes it."""
+    for ascii_only in (True, False):
+        text = json.dumps(value, ensure_ascii=ascii_only)
+        assert indent_json(text) == json.dumps(value, ensure_ascii=ascii_only, indent=2)

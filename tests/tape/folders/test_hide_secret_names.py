@@ -1,0 +1,49 @@
+"""Secrets in the names of files: hidden where they are stored, and found again in the folder."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.tape.folders.hide_secret_names import find_names, hide_manifest, hide_names, hide_step
+from playhead.tape.folders.manifest import Entry, GitState, Kind, Manifest, Step
+
+SECRET, HIDDEN = b"sk_live_4eC39", b"sk_live_aaaaa"
+_FILE = Entry(Kind.FILE, 0o644, 3, digest=b"d" * 32, inode=7)
+
+
+def redact(text: bytes) -> bytes:
+    """Replace the one secret."""
+    return text.replace(SECRET, HIDDEN)
+
+
+def test_a_manifest_has_no_secret_in_any_name() -> None:
+    """Paths, targets of links, what was left out, the folder, and the names that git has; a renamed file is another one."""
+    link = Entry(Kind.LINK, 0o777, target=b"a/" + SECRET, inode=8)
+    git = GitState("c0ffee", f"fix/{SECRET.decode()}", (SECRET.decode(), "b"), 2)
+    manifest = Manifest(
+        b"/home/" + SECRET,
+        {b"a/" + SECRET: _FILE, b"link": link, b"plain": _FILE},
+        {SECRET + b".big": "large"},
+        git=git,
+    )
+    hidden = hide_manifest(manifest, redact)
+    assert SECRET not in repr(hidden).encode()
+    assert hidden.entries[b"plain"] is _FILE
+    assert hidden.entries[b"a/" + HIDDEN].inode == 0
+    assert hidden.entries[b"link"].target == b"a/" + HIDDEN
+    step = hide_step(Step(3, {SECRET: _FILE}, (b"x" + SECRET,)), redact)
+    assert (list(step.written), step.gone) == ([HIDDEN], (b"x" + HIDDEN,))
+
+
+@given(st.dictionaries(st.binary(min_size=1, max_size=9), st.just(_FILE), max_size=6))
+def test_names_without_secrets_stay(entries: dict[bytes, Entry]) -> None:
+    """Nothing is copied or renamed."""
+    manifest = Manifest(b"/f", entries)
+    assert hide_manifest(manifest, redact) is manifest
+    assert hide_names(entries, redact) == {}
+
+
+def test_an_unchanged_folder_is_as_it_was() -> None:
+    """A name that was hidden stands for the file that has it now; where none has, it stays hidden."""
+    hidden = hide_manifest(Manifest(b"/f", {SECRET: _FILE, b"gone" + SECRET: _FILE}), redact)
+    found = find_names(hidden, [SECRET, b"new"], redact)
+    assert set(found.entries) == {SECRET, b"gone" + HIDDEN}

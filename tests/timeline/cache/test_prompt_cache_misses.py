@@ -1,0 +1,147 @@
+"""Why prompt caches missed: planted causes with the counts that the providers would state."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from playhead.store import Store
+from playhead.tests.adversary.planted.cache import cache
+from playhead.tests.support.agent_tapes import Tape, chat, said
+from playhead.tests.support.counts import FULL
+from playhead.tests.support.dialects import make_request, make_response
+from playhead.tests.support.exchanges import write_run
+from playhead.tests.support.planted_runs import make_exchanges
+from playhead.timeline.cache.judge_model_call import CacheCall, Verdict
+from playhead.timeline.cache.prompt_cache_misses import find_misses
+from playhead.timeline.cache.render import render_misses
+from playhead.timeline.state.calls_before import Exchanges
+from playhead.timeline.steps.step import Evidence
+
+CASES = cache(60 if FULL else 30)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store with all planted runs."""
+    folder = tmp_path_factory.mktemp("cache") / "store"
+
+    async def write() -> None:
+        with Store.open(folder) as opened:
+            for case in CASES:
+                await write_run(opened, case["id"], make_exchanges(case["run"]))
+
+    asyncio.run(write())
+    with Store.open(folder, readonly=True) as opened:
+        yield opened
+
+
+def wrong(found: CacheCall, truth: dict[str, Any]) -> str:
+    """Say what is wrong with a verdict; empty where nothing is."""
+    if found.verdict.value not in truth["accept"]:
+        sure = ", with certainty" if found.evidence is Evidence.RECORDED else ""
+        return f"{found.verdict.value}, not {truth['verdict']}{sure}: {found.reason}"
+    if found.verdict.value == "prefix broke" and truth["part"] is not None:
+        moved = found.moved
+        assert moved is not None
+        if (moved.part, moved.path) != (truth["part"], truth["path"]):
+            return f"{moved.part} at {moved.path}, not {truth['part']} at {truth['path']}"
+        assert found.before is not None
+        if (found.sent.call.seq, found.before.call.seq) != (truth["sent_by"], truth["was"]):
+            return "another call sent it"
+    return "" if found.sent.read == truth["read"] else "another count"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["id"]))
+def test_a_planted_cause_is_found(store: Store, case: dict[str, Any]) -> None:
+    """The verdict of each call, and of a broken prefix what moved first and where."""
+    found = {
+        one.sent.call.seq: one for one in find_misses(Exchanges(store, store.runs.get(case["id"])))
+    }
+    told = {call["seq"]: wrong(found[call["seq"]], call) for call in case["truth"]["calls"]}
+    assert not any(told.values()), (case["kind"], told)
+
+
+def test_a_miss_costs_what_reading_would_have_saved(store: Store) -> None:
+    """By the table of prices, where it is installed; of a model that it does not know nothing is said."""
+    pytest.importorskip("genai_prices")
+    calls = find_misses(Exchanges(store, store.runs.get(CASES[0]["id"])))
+    (miss,) = [one for one in calls if one.verdict.value == "prefix broke"]
+    usage = miss.sent.usage
+    assert usage is not None
+    assert miss.cost_nano_usd is not None
+    # What is read costs a tenth of what is sent, what is written a quarter more than that.
+    per_token = {"claude-opus-4-5-20251101": 5000, "claude-sonnet-4-5-20250929": 3000}
+    price = per_token[miss.sent.model or ""]
+    assert miss.cost_nano_usd == round(miss.missed * price * (1.25 - 0.1))
+
+
+@pytest.mark.parametrize(
+    ("prompts", "verdicts"),
+    [
+        (["You are a clerk. Use the first page.", "You are a clerk. Use the other page."], "broke"),
+        (["You are the refund desk.", "You are the shipping desk."], "another lane"),
+    ],
+    ids=["looked up", "another role"],
+)
+async def test_a_prompt_that_is_new_each_turn_breaks_the_prefix(
+    tmp_path: Path, prompts: list[str], verdicts: str
+) -> None:
+    """A chat goes on under another system prompt, so its miss counts; where another agent goes on, that is said."""
+    tape, asked = Tape("chat"), [said("user", "Please explain the contract.")]
+    for at, prompt in enumerate(prompts):
+        text = f"The answer number {at} is unmistakable."
+        message = {"role": "assistant", "content": text}
+        usage = {"prompt_tokens": 3000 + at, "completion_tokens": 20, "total_tokens": 3020 + at}
+        usage |= {"prompt_tokens_details": {"cached_tokens": 0}}  # type: ignore[dict-item]
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        answer = {"id": f"a{at}", "model": "gpt-5.1", "choices": [choice], "usage": usage}
+        tape.model(chat([said("system", prompt), *asked]), make_response(answer))
+        asked += [said("assistant", text), said("user", "And what about the rest?")]
+    with Store.open(tmp_path / "store") as opened:
+        found = find_misses(Exchanges(opened, await write_run(opened, "chat", tape.exchanges)))
+    lines = "\n".join(render_misses(found, "chat"))
+    if verdicts == "broke":
+        assert [one.verdict for one in found] == [Verdict.FIRST, Verdict.BROKE]
+        assert found[1].moved is not None
+        assert (found[1].moved.part, found[1].missed > 0) == ("system", True)
+    else:
+        assert [one.verdict for one in found] == [Verdict.FIRST, Verdict.FIRST]
+        assert "it goes on from 1, of another lane" in lines
+
+
+async def test_a_call_that_asks_for_no_cache_is_told_the_mark_of_its_dialect(
+    tmp_path: Path,
+) -> None:
+    """Bedrock has another word than Anthropic for what is to be cached."""
+    for name, mark, url in (
+        ("bedrock", "cachePoint", f"{_BEDROCK}/converse"),
+        ("anthropic", "cache_control", "https://api.anthropic.com/v1/messages"),
+    ):
+        content = [{"text": "Please say yes."} | ({"type": "text"} if name == "anthropic" else {})]
+        body = {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": content}]}
+        tape = Tape(name)
+        tape.model(make_request(url, body), make_response(_UNCACHED[mark]))
+        with Store.open(tmp_path / name) as opened:
+            exchanges = Exchanges(opened, await write_run(opened, name, tape.exchanges))
+            (found,) = find_misses(exchanges)
+        assert found.reason == f"the request asks for no cache: it has no {mark}"
+
+
+_BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-sonnet-4-5-20250929-v1%3A0"
+_UNCACHED: dict[str, dict[str, Any]] = {
+    "cachePoint": {
+        "output": {"message": {"role": "assistant", "content": [{"text": "Yes."}]}},
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 9, "outputTokens": 1, "cacheReadInputTokens": 0},
+    },
+    "cache_control": {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "Yes."}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 9, "output_tokens": 1, "cache_read_input_tokens": 0},
+    },
+}

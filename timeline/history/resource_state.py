@@ -1,0 +1,246 @@
+"""What an exchange says of a resource: that it is so, that it was written, that it is gone; and in which fields two states differ.
+
+1. The resource is one URL in its canonical form, with its query. A POST to the collection above it makes it, where the answer's `Location` names the URL, or
+   its `id` is the last segment.
+2. What a read answers is the state. So is what a write answers, where it looks like the state: at least half of the members
+   of what was known or sent. Otherwise the state is what was sent: all of a PUT, a PATCH merged into what was known (RFC 7396).
+3. A write was made where its answer says so, by a status from 200 to 299. It was not where the service refused it (most of 400 to
+   499), sent the client elsewhere with it, or was not reached. Any other may have been made: without an answer, with one of
+   a gateway that waited in vain, or with a redirect, which a login page is as well as a form that was taken.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import quote, urljoin
+
+from ...tape.canonical.canonical_request import open_body
+from ...tape.canonical.canonical_url import canonical_url, same_url
+from ...tape.dialects.common.untrusted_json import Json, find_json
+from ...tape.exchange import Exchange, VerdictKind
+from ...tape.matching.traceable_values import answer_body
+from ..blame.exchange_values import member_step
+
+_READS = ("GET",)
+_WRITES = ("PUT", "PATCH", "POST", "DELETE")
+_GONE = (404, 410)
+_TIMED_OUT = (408, 499)
+"""Of the client's errors, those that say nothing of what the service did."""
+_NOT_MADE = (304, 307, 308, 501, 505)
+"""Of the others, those that say that nothing was done: sent on with the same method and body, or not understood."""
+
+
+class No(Enum):
+    """What stands in the place of a value that is not there."""
+
+    MISSING = "missing"
+    """The resource or the field is not there."""
+    UNKNOWN = "unknown"
+    """No recorded exchange says what it was."""
+
+
+type State = Json | No
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field that changed."""
+
+    path: str
+    old: State
+    new: State
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An exchange with the resource."""
+
+    run: str
+    exchange: Exchange
+    makes: bool = False
+    """Whether it is a POST to the collection that made the resource."""
+
+    @property
+    def seq(self) -> int:
+        """Its seq in its run."""
+        return self.exchange.seq
+
+    @property
+    def method(self) -> str:
+        """Its method."""
+        return self.exchange.request.method
+
+    @property
+    def started_ns(self) -> int:
+        """When it was asked."""
+        return self.exchange.started_ns
+
+    @property
+    def ended_ns(self) -> int:
+        """When its answer had ended."""
+        return self.exchange.started_ns + self.exchange.end_us * 1000
+
+    @property
+    def status(self) -> int | None:
+        """Of its answer; None where none came."""
+        response = self.exchange.response
+        return response.status if response is not None else None
+
+    @property
+    def may_have_been_made(self) -> bool:
+        """Whether it was sent, and no answer came that says whether it was done."""
+        fault, status = self.exchange.fault, self.status
+        if self.exchange.verdict is VerdictKind.REFUSED:
+            return False
+        if status is None:
+            return fault is None or not fault.is_unreached
+        is_refused = 400 <= status < 500 and status not in _TIMED_OUT
+        return not self.is_made and not is_refused and status not in _NOT_MADE
+
+    @property
+    def is_made(self) -> bool:
+        """Whether an answer says that it was done."""
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it only asks."""
+        return self.method in _READS
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it asks for a change."""
+        return self.method in _WRITES
+
+    @property
+    def answered(self) -> Json:
+        """What its answer has as JSON; None where that is none."""
+        response = self.exchange.response
+        return find_json(answer_body(response)) if response is not None else None
+
+
+def find_use(run: str, exchange: Exchange, url: str) -> Use | None:
+    """Say what an exchange has to do with the resource at a URL; None for nothing."""
+    request = exchange.request
+    if same_url(request.url, url):
+        return Use(run, exchange)
+    response = exchange.response
+    if request.method != "POST" or response is None or not 200 <= response.status < 300:
+        return None
+    if not canonical_url(request.url).is_above(canonical_url(url)):
+        return None
+    location = response.header(b"location")
+    if location is not None:
+        named = urljoin(request.url, location.decode("latin-1").strip())
+        return Use(run, exchange, makes=True) if same_url(named, url) else None
+    told = find_json(answer_body(response))
+    made = told.get("id") if isinstance(told, dict) else None
+    if not isinstance(made, str | int) or isinstance(made, bool):
+        return None
+    above = request.url.partition("?")[0].rstrip("/")
+    is_it = same_url(f"{above}/{quote(str(made), safe='')}", url)
+    return Use(run, exchange, makes=True) if is_it or same_url(f"{above}/{made}", url) else None
+
+
+def find_made(use: Use) -> str | None:
+    """Find what a POST made, by its answer: the `Location`, else the `id`."""
+    response, told = use.exchange.response, use.answered
+    location = response.header(b"location") if response is not None else None
+    if location is not None:
+        return location.decode("latin-1").strip()
+    made = told.get("id") if isinstance(told, dict) else None
+    return str(made) if isinstance(made, str | int) and not isinstance(made, bool) else None
+
+
+def may_be_use(method: str, asked: str, url: str) -> bool:
+    """Say whether an exchange may have to do with a resource, by its method and URL alone."""
+    one, other = canonical_url(asked), canonical_url(url)
+    return one == other or (method == "POST" and one.is_above(other))
+
+
+def find_state(use: Use, known: State) -> State:
+    """Give the state of the resource after an exchange.
+
+    known: what it was before.
+    Gives UNKNOWN where the exchange does not say.
+    """
+    status = use.status
+    if not use.is_made and not (use.is_read and status in _GONE):
+        return known
+    if use.is_read:
+        if status in _GONE:
+            return No.MISSING
+        told = use.answered
+        return told if status == 200 and isinstance(told, dict | list) else known
+    if use.method == "DELETE":
+        return No.MISSING
+    sent, told = find_json(open_body(use.exchange.request)[0]), use.answered
+    if use.makes:
+        return told if isinstance(told, dict) and _is_like(told, sent) else sent
+    if isinstance(told, dict) and (_is_like(told, known) or _is_like(told, sent)):
+        return told
+    return find_sent(use, known)
+
+
+def find_sent(use: Use, known: State) -> State:
+    """Give the state that a write asked for; UNKNOWN where only its service can say.
+
+    known: what it was before.
+    """
+    if use.method == "DELETE":
+        return No.MISSING
+    sent = find_json(open_body(use.exchange.request)[0])
+    if use.method == "PUT" and isinstance(sent, dict | list):
+        return sent
+    if use.method == "PATCH" and isinstance(sent, dict) and isinstance(known, dict):
+        return merge(known, sent)
+    return No.UNKNOWN
+
+
+def _is_like(told: dict[str, Json], other: State) -> bool:
+    if not isinstance(other, dict) or not other:
+        return False
+    return 2 * len(told.keys() & other.keys()) >= len(other)
+
+
+def merge(known: dict[str, Json], patch: dict[str, Json]) -> dict[str, Json]:
+    """Merge a patch into what was known (RFC 7396)."""
+    found = dict(known)
+    for name, value in patch.items():
+        inner = found.get(name)
+        if value is None:
+            found.pop(name, None)
+        elif isinstance(value, dict):
+            found[name] = merge(inner if isinstance(inner, dict) else {}, value)
+        else:
+            found[name] = value
+    return found
+
+
+def find_fields(old: State, new: State, path: str = "$") -> list[Field]:
+    """Give the fields in which two states differ, in their order; a list counts as one."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        found: list[Field] = []
+        for name in dict.fromkeys((*old, *new)):
+            one, other = old.get(name, No.MISSING), new.get(name, No.MISSING)
+            found += find_fields(one, other, path + member_step(name))
+        return found
+    return [] if same_state(old, new) else [Field(path, old, new)]
+
+
+def same_state(one: State, other: State) -> bool:
+    """Compare two states; true and 1 are two values."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same_state(one[k], other[k]) for k in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same_state, one, other))
+    return isinstance(one, bool) is isinstance(other, bool) and one == other
+
+
+def find_at(state: State, path: str) -> State:
+    """Give what a state has at a path of `find_fields`; MISSING where there is nothing."""
+    if path == "$":
+        return state
+    for field in find_fields({}, state if isinstance(state, dict) else {}):
+        if field.path == path:
+            return field.new
+    return No.MISSING

@@ -1,0 +1,34 @@
+"""List the contract violations of a run from its log."""
+
+from collections.abc import Sequence
+
+from ...store import RunInfo, Store
+from ...tape.records.events import EventKind
+from ..reading.contract_row import ContractRow
+from ..receipts.safe_terminal_text import plain
+
+_ROWS = 200
+
+
+def found_in(store: Store, run: RunInfo, seq: int | None = None) -> list[ContractRow]:
+    """Give what was found while a run went on, in all its messages or in those of one seq.
+
+    Raises: LogCorrupt.
+    """
+    return [
+        ContractRow.from_event(event.data)
+        for event in store.events.all(run)
+        if event.kind is EventKind.CONTRACT and seq in (None, event.seq)
+    ]
+
+
+def render_found(run: str, rows: Sequence[ContractRow]) -> str:
+    """Show what was found; one line where nothing was."""
+    count = sum(row.count for row in rows)
+    if not rows:
+        return f"{plain(run)}: every checked message follows its contract"
+    lines = [f"{plain(run)}: {count} violation{'s' * (count != 1)} in {len(rows)} messages"]
+    lines += [plain(f"  seq {row.seq}  {row.text}", 300) for row in rows[:_ROWS]]
+    if len(rows) > _ROWS:
+        lines.append(f"  … and {len(rows) - _ROWS} more messages")
+    return "\n".join(lines)

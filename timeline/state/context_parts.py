@@ -1,0 +1,120 @@
+"""The context of a model call part by part, so that two can be compared: what was said, called and given."""
+
+import json
+from dataclasses import dataclass
+
+from blake3 import blake3
+
+from ...tape.dialects import (
+    Image,
+    Message,
+    Other,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from ..steps.model_context import Item, system_message
+
+
+@dataclass(slots=True)
+class ContextPart:
+    """One part of a context."""
+
+    what: str
+    """`user`, `assistant`, `system`, `tool call`, `tool result`, `thought`, `image`, or another word of the payload."""
+    text: str
+    name: str = ""
+    """Of the tool."""
+    call: str | None = None
+    """Id of the tool call."""
+    data: str | None = None
+    """Of an image its data or URL."""
+    item: int = 0
+    """Place of its message in the context, from 0."""
+    since: int = 0
+    """The first request that had it, as far as was read."""
+    unread: int = 0
+    """Bytes of what no dialect reads."""
+    _key: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the text, or of the image as it was sent."""
+        if self.unread:
+            return self.unread
+        text = self.text if self.data is None else self.data
+        return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+    @property
+    def key(self) -> str:
+        """Hash of what it says, ids of tool calls with it. Computed once it is asked for."""
+        if not self._key:
+            # Which tool a result is of may stand elsewhere.
+            name = "" if self.call else self.name
+            told = "\0".join((self.what, self.call or "", name, self.text, self.data or ""))
+            self._key = blake3(told.encode("utf-8", "surrogatepass")).hexdigest(16)
+        return self._key
+
+
+def split_items(items: list[Item], names: dict[str, str] | None = None) -> list[ContextPart]:
+    """Give the parts of a context in their order.
+
+    names: of tools, by the ids of tool calls; those of the context itself are added.
+    """
+    known = {} if names is None else names
+    parts: list[ContextPart] = []
+    for number, item in enumerate(items):
+        messages = item.messages
+        if item.system is not None:
+            messages = (system_message(item.system), *messages)
+        made = [_read(message, part, known) for message in messages for part in message.parts]
+        if item.raw:
+            made.append(ContextPart(item.raw, "", unread=item.size, _key=item.key))
+        for one in made:
+            one.item, one.since = number, item.since
+        parts += made
+    return parts
+
+
+def _read(message: Message, part: Part, names: dict[str, str]) -> ContextPart:
+    role = message.role or "user"
+    match part:
+        case Text():
+            return ContextPart(role, part.text)
+        case Thinking():
+            return ContextPart("thought", part.text)
+        case ToolCall():
+            if part.id:
+                names[part.id] = part.name
+            text = json.dumps(part.arguments, ensure_ascii=False, sort_keys=True)
+            if part.arguments is None and part.text:
+                text = part.text
+            return ContextPart("tool call", text, part.name, part.id)
+        case ToolResult():
+            name = part.name or names.get(part.id or "", "")
+            extra = sum(not isinstance(one, Text) for one in part.parts)
+            text = part.text + (
+                f" (and {extra} parts that are no text)" if extra and not part.text else ""
+            )
+            return ContextPart("tool result", text, name, part.id)
+        case Refusal():
+            return ContextPart(role, part.text)
+        case Image():
+            return ContextPart("image", part.media_type or "", data=part.data or part.url or "")
+        case Other():
+            return ContextPart(part.kind, json.dumps(part.raw, ensure_ascii=False, sort_keys=True))
+
+
+def short(part: ContextPart) -> str:
+    """Give what a model said or wanted, so that it is the same where an agent writes white space in another way."""
+    if part.what == "tool call":
+        return f"tool call {part.name} {part.text}"
+    return squeezed("thought" if part.what == "thought" else "assistant", part.text)
+
+
+def squeezed(what: str, text: str) -> str:
+    """Give a text without its white space, as something of a kind."""
+    return f"{what} {''.join(text.split())}"
