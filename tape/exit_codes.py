@@ -84,7 +84,10 @@ class ExitCode(IntEnum):
             " the replay's own process died",
         ),
         ("`branch`", "the request of `--at` was never made, or no request at all"),
-        ("`explore`", "no run came to a fault and ended without a refused request"),
+        (
+            "`explore`",
+            "no run came to a fault and ended without a refused request and with a result of `--check`",
+        ),
         ("`resume`", "not all requests of the crashed run were made again"),
         (
             "`branch`, `record`, `replay`, `resume`",
