@@ -48,7 +48,12 @@ def lay_out(
     open_run, flow = pending.open_run, pending.flow
     spelling = None
     playback.agreement.open_session(exchange)
-    if exchange.response is not None and (given := open_run.redactor.learn(exchange.response)):
+    given = (
+        open_run.redactor.learn(exchange.response, exchange.redactions)
+        if exchange.response is not None
+        else []
+    )
+    if given:
         playback.agreement.give(exchange, given)
         if raw is None and exchange.has_replaced_answer:
             forms = open_run.redactor.list_forms(recorded for _, recorded, _ in given)

@@ -18,13 +18,31 @@ PAGING = frozenset(
     )
 )
 """Before `token`: where a list, a stream or a transfer goes on. In the names of header fields, too."""
-TOKENS = PAGING | frozenset(
-    (
-        *("card", "payment", "device"),  # what is charged, who is told
-        *("update", "change", "lock"),  # a version that the next request names
-        *("client", "clientrequest", "idempotency", "idempotent"),  # a request that is sent again
-        "lifecycleaction",  # what an answer of AWS is for
-        *("eos", "bos", "pad", "unk", "sep", "cls", "mask", "special"),  # pieces of a model's text
+TOKENS = (
+    PAGING
+    | frozenset(
+        (
+            *("card", "payment", "device"),  # what is charged, who is told
+            *("update", "change", "lock"),  # a version that the next request names
+            "opaquelock",  # the scheme of WebDAV's URLs of locks (RFC 4918): the next `If` has the URL in another syntax
+            *(
+                "client",
+                "clientrequest",
+                "idempotency",
+                "idempotent",
+            ),  # a request that is sent again
+            "lifecycleaction",  # what an answer of AWS is for
+            *(
+                "eos",
+                "bos",
+                "pad",
+                "unk",
+                "sep",
+                "cls",
+                "mask",
+                "special",
+            ),  # pieces of a model's text
+        )
     )
 )
 """Before `token`, in the names of fields."""

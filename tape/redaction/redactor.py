@@ -21,6 +21,7 @@ credential; redacted it is in any case.
 One redactor is for one run: what it has learned is that run's. It may be used from any thread.
 """
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -92,6 +93,9 @@ _CODING = b"content-encoding"
 _WORD_DIGITS = 16
 _LEAST_GIVEN = 8
 """Bytes of a placeholder that is looked for."""
+_WORDS_OF_FIELD = re.compile(rb"[^\s\"'<>()\[\]{},;&?#@=]+(?:={1,2}(?![^\s\"'<>,;&]))?")
+_FIELDS = ("response.header.", "response.trailer.")
+"""Begin the places of what was replaced in fields of an answer."""
 _PLAIN = Kind()
 _PHRASES = frozenset(status.phrase.encode() for status in HTTPStatus) | {b""}
 """Reason phrases that nobody looks for secrets in."""
@@ -343,13 +347,20 @@ class Redactor:
         for _, value in answer.pieces:
             self._learned.add(unescape(value))
 
-    def learn(self, response: Response) -> list[tuple[str, bytes, bytes]]:
+    def learn(
+        self, response: Response, redactions: Iterable[Redaction] = ()
+    ) -> list[tuple[str, bytes, bytes]]:
         """Take the placeholders of a recorded answer for secrets: the agent it is given to sends them back.
+
+        redactions: what was replaced in the exchange. The other fields of its answer are not looked into.
 
         They stand for themselves from then on, wherever the agent puts them. Gives each with what it is when it comes back, behind
         the name of the cookie that it is, or an empty one.
         """
         found = []
+        searched = {
+            one.place.rpartition(".")[2] for one in redactions if one.place.startswith(_FIELDS)
+        }
         for name, value in (*response.headers, *response.trailers):
             self._keeper.found.clear()
             if not self._heads.names_in_answer(name):
@@ -359,6 +370,8 @@ class Redactor:
             ):  # what is no placeholder was not hidden in the requests either
                 self._learned.add(value.strip())
                 self._keeper.of(value.strip())
+            if not self._keeper.found and name.decode("latin-1").lower() in searched:
+                self._keep_inside(value)
             if self._keeper.found:
                 is_cookie = name.lower() == b"set-cookie"
                 cookie = value.partition(b"=")[0].strip().decode("latin-1") if is_cookie else ""
@@ -368,6 +381,16 @@ class Redactor:
             values = self._keep_all(list_body_values(response))
             found += [("", value, value) for value in values]
         return found
+
+    def _keep_inside(self, value: bytes) -> None:
+        """Keep the placeholders in a field that a search replaced: a tape does not say where in the field they are."""
+        for word in _WORDS_OF_FIELD.findall(value):
+            # A sign such as `/` is a part of some secrets and separates others.
+            whole = reads_as_made(word)
+            for one in [word] if whole else re.split(rb"[/:=]", word):
+                if len(one) >= _LEAST_GIVEN and (whole or reads_as_made(one)):
+                    self._learned.add(one)
+                    self._keeper.of(one)
 
     @staticmethod
     def list_given(response: Response) -> list[bytes]:

@@ -29,7 +29,17 @@ from ..exchange import PIECE, UNSEARCHED
 from ..records.redacted_value_spelling import in_base64
 from .configured import ConfiguredFields
 from .credential_fields import CONFIGURED, QUERY, SECRET, TOKEN, is_one
-from .finding.finder import LOOKS, Finder, Finding, Looked, apart, finder, has_mixed, most_looks
+from .finding.finder import (
+    LOOKS,
+    Finder,
+    Finding,
+    Looked,
+    Run,
+    apart,
+    finder,
+    has_mixed,
+    most_looks,
+)
 from .finding.join_stream_pieces import Spelled, find_spelled, has_events, has_lines
 from .finding.pattern_prefilter import Head, HeadSet, compile_heads
 from .finding.personal import PersonalData
@@ -130,6 +140,8 @@ class _Edit(NamedTuple):
     coded: str = ""
     goes_on: bool = False
     """Whether the value began in an earlier piece of a stream."""
+    whole: int = 0
+    """Characters of the base64 that it is a piece of: what one piece alone means is a part of the value."""
 
 
 class Search:
@@ -302,6 +314,7 @@ class Search:
                 if finding.searched < len(view.data):
                     searched = min(searched, view.cut(finding.searched))
                 places = finding.found + self._find_configured(inner)
+                self._spread_runs(view, data, finding.runs, edits)
             for found in places:
                 if view.depth > 1:
                     self._spread(view, data, found, edits)
@@ -353,6 +366,7 @@ class Search:
             configured = self._find_patterns(view.data) + self._find_configured(joined)
             for found in finding.found + configured:
                 self._spread(view, data, found, edits)
+            self._spread_runs(view, data, finding.runs, edits)
         return views, searched
 
     def _leave_out(self, data: bytes, at: int, edits: list[_Edit]) -> _Edit:
@@ -370,15 +384,27 @@ class Search:
     def _take_all(self, data: bytes, finding: Finding, edits: list[_Edit]) -> None:
         for found in apart(list(finding.found)):
             self._take(data, found, edits)
-        for run in finding.runs:
+        for start, end, text in self._write_runs(data, finding.runs, edits):
+            how = in_base64(data[start:end])
+            edits.append(_Edit(start, end, text, SECRET, declared=False, coded=how))
+
+    def _write_runs(
+        self, data: bytes, runs: list[Run], edits: list[_Edit]
+    ) -> Iterator[tuple[int, int, bytes]]:
+        """Learn what runs of base64 mean; yield where each secret is written in a text, and what replaces it there."""
+        for run in runs:
             for found in run.found:
                 value = run.coded.plain[found.start : found.end]
                 if found.learn and len(edits) < _MOST_LEARNED:
                     self._learned.add(unescape(value))
                 new = self._placeholders.in_text(value)
-                start, end, text = encode(data, run.coded, found.start, found.end, new)
-                how = in_base64(data[start:end])
-                edits.append(_Edit(start, end, text, SECRET, declared=False, coded=how))
+                yield encode(data, run.coded, found.start, found.end, new)
+
+    def _spread_runs(self, view: "_View", data: bytes, runs: list[Run], edits: list[_Edit]) -> None:
+        """Take what runs of base64 in a view mean: they are written over several places, or with escapes."""
+        for start, end, text in self._write_runs(view.data, runs, edits):
+            how = in_base64(view.data[start:end])
+            self._write(view, data, start, end, text, edits, coded=how, whole=end - start)
 
     def _form(self, data: bytes) -> list[Found]:
         """Find the fields of a form that hold a secret."""
@@ -444,6 +470,7 @@ class Search:
         edits: list[_Edit],
         kind: str = SECRET,
         coded: str = "",
+        whole: int = 0,
     ) -> None:
         at = 0
         for first, last, size in view.spread(start, end):
@@ -451,7 +478,7 @@ class Search:
             written = _rewrite(raw, told, view.depth)
             if written == raw and told != view.data[start + at : start + at + size]:
                 written = self._placeholders.in_text(raw)  # written in a way of its own
-            edits.append(_Edit(first, last, written, kind, False, coded, goes_on=at > 0))
+            edits.append(_Edit(first, last, written, kind, False, coded, at > 0, whole))
             at += size
 
     def _find_learned(
@@ -496,7 +523,7 @@ class Search:
         return write_match(data, match, self._placeholders.of(match.needle.value))
 
     def _apply(self, data: bytes, edits: list[_Edit], *, answer: bool = False) -> Searched:
-        edits.sort(key=lambda edit: (edit.start, -edit.end, not edit.declared))
+        edits.sort(key=lambda edit: (edit.start, -edit.end, not edit.declared, -edit.whole))
         merged: list[_Edit] = []
         for edit in edits:
             last = merged[-1] if merged else None

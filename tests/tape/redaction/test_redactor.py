@@ -338,6 +338,32 @@ def test_other_fields_of_an_answer_stay(name: bytes, value: bytes) -> None:
     assert Redactor(b"k" * 32).response_headers(fields) == (fields, ())
 
 
+@pytest.mark.parametrize("name", [b"Lock-Token", b"lock_token", b"x-lock", b"if"])
+def test_a_lock_of_webdav_stays(name: bytes) -> None:
+    """Its URL comes back in other syntax: in `If` it is between parentheses, too."""
+    url = b"<opaquelocktoken:3f2504e0-4f89-41d3-9a0c-0305e82c3301>"
+    fields = ((name, url), (b"x-list", b"(%b)" % url))
+    assert Redactor(b"k" * 32).response_headers(fields) == (fields, ())
+
+
+@pytest.mark.parametrize("form", [b"upload_token=%b", b"https://h/x?upload_token=%b&a=1"])
+def test_what_a_search_replaced_in_a_field_of_an_answer_is_known_when_it_comes_back(
+    form: bytes,
+) -> None:
+    """In any field, alone or in another syntax."""
+    recorded, replay = Redactor(b"k" * 32), Redactor(b"k" * 32)
+    kept, places, _ = recorded.response(
+        replace(make_response(b""), headers=((b"x-note", form % DRAWN),))
+    )
+    made = recorded.stands_for(DRAWN)
+    assert kept.headers == ((b"x-note", form % made),)
+    assert replay.learn(kept, places) == [("", made, made)]
+    for field in (b"x-back", b"if", b"cookie"):
+        came, _ = recorded.request(ask(((field, b"a=(%b)" % DRAWN),)))
+        again, _ = replay.request(ask(((field, b"a=(%b)" % made),)))
+        assert (again.headers, again.secrets) == (came.headers, came.secrets)
+
+
 def test_what_a_tape_of_before_says_in_the_open_is_not_hidden_in_its_replay() -> None:
     """Its requests have it in the open, too."""
     replay = Redactor(b"k" * 32)

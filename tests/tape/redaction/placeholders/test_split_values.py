@@ -1,8 +1,12 @@
 """A value that a stream says in several events is one value to whoever reads the tape."""
 
+import base64
 import json
+from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from playhead.config import RedactRule
 from playhead.tape.exchange import PIECE, Chunk, Headers, RawResponse, Request, Response, Secret
@@ -122,3 +126,24 @@ def test_pieces_of_requests_are_not_marked() -> None:
     request = Request("POST", "https", "api.test", 443, "/x", "HTTP/1.1", headers, body)
     kept, _ = Redactor(STORE).request(request)
     assert [one.coded for one in kept.secrets] == ["", ""]
+
+
+CODED = [
+    b"\xff" + KEY.encode() + b"\0",
+    b"\0\x07password=hunt3rQ2xZk9\0",
+    b'\x12\x20{"client_secret":"v7Qm2pZ9xAb3LrfW0yC1kT5d"}\0\x01',
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(CODED), st.sets(st.integers(1, 70)))
+def test_base64_over_events_is_replaced_as_it_is_in_one(plain: bytes, cuts: set[int]) -> None:
+    """Wherever it is cut, what the client puts together means the placeholder."""
+    text = base64.b64encode(plain).decode()
+    ends = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
+    whole, _, _ = Redactor(STORE).response(answer(say(text, "."), EVENTS))
+    kept, _, _ = Redactor(STORE).response(
+        answer(say(*(text[at:end] for at, end in pairwise(ends)), "."), EVENTS)
+    )
+    assert read(kept.body) == read(whole.body) != text + "."
+    assert len(base64.b64decode(read(kept.body)[:-1])) == len(plain)
