@@ -159,17 +159,19 @@ class TaskWatch:
 
 
 def saved_line(store: Store, run: RunInfo) -> str:
-    """Say in one line what a replay saved, and what it spent. Blocking."""
+    """Say in one line what a replay saved: its share of the whole, money and tokens. Blocking."""
     bill = Bill("run")
     bill.add(run.id, read_ledger(Exchanges(store, run), lanes=False))
     spent, saved = bill.spent, bill.saved
-    used = spent.tokens.input + spent.tokens.output
-    whole = used + saved.tokens.input + saved.tokens.output
-    if spent.usd + saved.usd:
-        share = int(100 * saved.usd / (spent.usd + saved.usd))
+    tokens = saved.tokens.input + saved.tokens.output
+    whole = tokens + spent.tokens.input + spent.tokens.output
+    usd = spent.usd + saved.usd
+    # A sum that lacks a price says nothing of a share.
+    if usd and not spent.unpriced and not saved.unpriced:
+        share = int(100 * saved.usd / usd)
     elif whole:
-        share = 100 * (whole - used) // whole
+        share = 100 * tokens // whole
     else:
         share = 100 if bill.saved_requests and not bill.sent else 0
-    money = "?" if spent.unpriced else show_usd(spent.usd)
-    return f"saved {share} % | ${money} | {used} tokens"
+    money = "?" if saved.unpriced else show_usd(saved.usd)
+    return f"saved {share} % | ${money} | {tokens} tokens"

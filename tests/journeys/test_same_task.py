@@ -75,7 +75,7 @@ def test_a_task_in_a_new_command_is_found(store: Path, env: dict[str, str]) -> N
     """Of a command that nobody recorded its words say which recording is of its task."""
     code, out, told = replay(store, env, *agent("Refund order 7.", "unseen"))
     assert (code, out) == (0, "Done: Refund order 7.\n")
-    assert told[-1] == "saved 100 % | $0.00 | 0 tokens"
+    assert told[-1] == "saved 100 % | $0.0035 | 1100 tokens"
     with Store.open(store, readonly=True) as opened:
         tape, played = opened.runs.get("refund"), opened.runs.get("refund@1")
         sides = (read_acts(Exchanges(opened, run)) for run in (tape, played))

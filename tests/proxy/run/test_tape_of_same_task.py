@@ -99,6 +99,6 @@ async def test_the_last_line_says_what_was_saved(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         tape = await write(store, "tape", child_exit=0)
         whole = await write_replay(store, tape, asked().exchanges)
-        assert saved_line(store, whole) == "saved 100 % | $0.00 | 0 tokens"
+        assert saved_line(store, whole) == "saved 100 % | $0.0002 | 60 tokens"
         nothing = await write_replay(store, tape, [])
         assert saved_line(store, nothing) == "saved 0 % | $0.00 | 0 tokens"
