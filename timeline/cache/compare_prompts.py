@@ -18,7 +18,7 @@ from ...tape.dialects import Image, ToolResult
 from ...tape.dialects.common.untrusted_json import Json, JsonObject, as_object, find_json
 from ..blame.exchange_values import member_step
 from ..steps.model_call import ModelCall
-from ..steps.model_context import CACHE_MARKERS, spell_out, unmarked
+from ..steps.model_context import CACHE_MARKERS, plain_form, spell_out, unmarked
 
 TOOLS = ("tools", "toolConfig", "functions")
 SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
@@ -141,6 +141,8 @@ def _find_message(before: ModelCall, now: ModelCall) -> Moved | None:
     if new.is_kept:  # the provider keeps what the request does not repeat
         return None
     key = new.split.key if new.split is not None else "messages"
+    if new.short_input is not None:
+        key = "input"
     for number, item in enumerate(old.items):
         path = f"${member_step(key)}[{number}]"
         if number >= len(new.items):
@@ -172,6 +174,9 @@ def _tree(call: ModelCall, number: int) -> Json:
     split = call.context.split
     if split is not None:
         return unmarked(find_json(split.slice(number)))
+    short = call.context.short_input
+    if short is not None:
+        return short
     return [{"role": one.role, "text": one.text} for one in call.context.items[number].messages]
 
 
@@ -203,15 +208,14 @@ def _moved(part: str, path: str, old: Json, new: Json) -> Moved | None:
 def first_difference(old: Json, new: Json, path: str) -> tuple[str, Json, Json] | None:
     """Find where two values first differ in the order in which they were sent, cache markers aside.
 
-    A text is the same as the list of one part for which it is short.
+    A text is the same as the list of one part for which it is short, and a message is the same in each of its forms.
     """
     if isinstance(old, list):
         new = spell_out(new)
     elif isinstance(new, list):
         old = spell_out(old)
     if isinstance(old, dict) and isinstance(new, dict):
-        one = {name: value for name, value in old.items() if name not in CACHE_MARKERS}
-        other = {name: value for name, value in new.items() if name not in CACHE_MARKERS}
+        one, other = _compared(old), _compared(new)
         if one.keys() == other.keys() and list(one) != list(other):
             name = next(b for a, b in zip(one, other, strict=True) if a != b)
             return path + member_step(name), list(one), list(other)
@@ -234,6 +238,11 @@ def first_difference(old: Json, new: Json, path: str) -> tuple[str, Json, Json] 
                 return found
         return None
     return None if type(old) is type(new) and old == new else (path, old, new)
+
+
+def _compared(tree: JsonObject) -> JsonObject:
+    """Give the members of an object that are compared."""
+    return {name: value for name, value in plain_form(tree).items() if name not in CACHE_MARKERS}
 
 
 def _unpointed(values: list[Json]) -> list[Json]:

@@ -24,6 +24,9 @@ from .split_messages import Split, split_body
 _MOST = 64 * 1024 * 1024
 CACHE_MARKERS = ("cache_control", "cachePoint")
 """Parts of a request that say what a provider is to cache: they move, and nothing that was said changes."""
+_TEXTS = ("input_text", "output_text")
+_OF_MESSAGE = ("type", "id", "status")
+_OF_TEXT = ("annotations", "logprobs")
 
 
 class Item:
@@ -49,6 +52,7 @@ class Item:
         slice: bytes = b"",
         system: str | None = None,
         raw: str = "",
+        key: str = "",
     ) -> None:
         """Make an item.
 
@@ -56,6 +60,7 @@ class Item:
         slice: itself as it was sent.
         system: of a message that is a part of the system prompt, its text.
         raw: of one that no dialect could read, its kind.
+        key: its key, where that is not of the slice or of the messages.
         """
         self.messages = messages
         self.system = system
@@ -63,7 +68,7 @@ class Item:
         self.since = since
         self.raw = raw
         self._slice = slice
-        self._key = ""
+        self._key = key
         self._calls: tuple[ToolCall, ...] | None = None
         self._results: tuple[ToolResult, ...] | None = None
 
@@ -86,7 +91,7 @@ class Item:
         """Hash of what it says: cache markers do not count. Computed once it is asked for."""
         if not self._key:
             if self._slice:
-                self._key = stable_hash(_spelled_out(unmarked(find_json(self._slice))))
+                self._key = _key_of(unmarked(find_json(self._slice)))
             else:
                 self._key = blake3(b"".join(map(_bytes, self.messages))).hexdigest(16)
             self._slice = b""
@@ -157,6 +162,15 @@ class Context:
     def is_kept(self) -> bool:
         """Whether the provider keeps what came before, so that the request need not repeat it."""
         return bool(self.previous or self.conversation)
+
+    @property
+    def short_input(self) -> JsonObject | None:
+        """The message for which an `input` is short that is a text; None of any other context.
+
+        Source: OpenAI API reference, "Responses": a text is "equivalent to a text input with the `user` role".
+        """
+        found = self.tree.get("input") if self.asked.dialect == "openai-responses" else None
+        return {"role": "user", "content": found} if isinstance(found, str) else None
 
     def new(self) -> list[Item]:
         """Give the items that the context before did not have, or not in this place."""
@@ -275,18 +289,44 @@ def unmarked(tree: Json) -> Json:
 def spell_out(content: Json) -> Json:
     """Give a content that is a text as the list of one part for which it is short.
 
-    Source: Anthropic API reference, "Messages", and OpenAI API reference, "Chat completions": `content`.
+    Source: Anthropic API reference, "Messages", and OpenAI API reference, "Chat completions" and "Responses": `content`, `output`.
     """
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
+def plain_form(tree: JsonObject) -> JsonObject:
+    """Give a message, or a part of one, in the one form for all that say the same to a model.
+
+    The `type` of a message may be missing. Its id and status are of the answer that it was. A part that is a text has the kind of
+    its role. The values of members are as they were.
+    Source: OpenAI API reference, "Responses", `input`: input message, item, output message.
+    """
+    kind = tree.get("type")
+    if "role" in tree and kind == "message":
+        return {one: value for one, value in tree.items() if one not in _OF_MESSAGE}
+    if kind in _TEXTS and "text" in tree:
+        left = {one: value for one, value in tree.items() if value != [] or one not in _OF_TEXT}
+        return {**left, "type": "text"}
+    return tree
+
+
+def _key_of(tree: Json) -> str:
+    return stable_hash(_spelled_out(tree))
+
+
 def _spelled_out(tree: Json) -> Json:
     """Spell out the content of a message, and of the results of tools in it."""
-    if not isinstance(tree, dict) or "content" not in tree:
+    if not isinstance(tree, dict):
         return tree
-    content = spell_out(tree["content"])
-    parts = [_spelled_out(part) for part in content] if isinstance(content, list) else content
-    return {**tree, "content": parts}
+    tree = plain_form(tree)
+    for name in ("content", "output"):
+        if name in tree:
+            content = spell_out(tree[name])
+            parts = (
+                [_spelled_out(part) for part in content] if isinstance(content, list) else content
+            )
+            tree = {**tree, name: parts}
+    return tree
 
 
 def _read_whole(request: HttpRequest, seq: Seq, before: Context | None) -> Context | None:
@@ -297,10 +337,14 @@ def _read_whole(request: HttpRequest, seq: Seq, before: Context | None) -> Conte
     items = [Item((message,), seq) for message in asked.messages]
     for item in items:
         item.size = len(_bytes(item.messages[0]))
-    same, told = _take_over(items, before, 0)
     tree = find_json(request.body)
     around = tree if isinstance(tree, dict) else {}
-    return Context(replace(asked, messages=()), items, same, told, around)
+    made = Context(replace(asked, messages=()), items, 0, 0, around)
+    if made.short_input is not None and len(items) == 1:
+        items[0] = Item(items[0].messages, seq, key=_key_of(made.short_input))
+        items[0].size = len(_bytes(items[0].messages[0]))
+    made.same, made.told = _take_over(items, before, 0)
+    return made
 
 
 def _take_over(items: list[Item], before: Context | None, same: int) -> tuple[int, int]:

@@ -1,13 +1,17 @@
 """Where two prompts differ, as a provider reads them."""
 
 import json
+from typing import Any
 
 import pytest
 
 from playhead.tape.dialects.common.untrusted_json import Json
+from playhead.tape.exchange import Request, Response
 from playhead.tests.support.agent_tapes import Tape, anthropic, anthropic_stream, assistant, text
+from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.cache.compare_prompts import first_difference
+from playhead.timeline.cache.prompt_cache_misses import find_misses
 from playhead.timeline.diff.acts import read_acts
 
 TEXT: Json = "hi"
@@ -40,3 +44,81 @@ def test_a_conversation_goes_on_where_a_text_became_a_part() -> None:
     acts = read_acts(InMemory(tape.exchanges))
     assert [act.lane for act in acts] == [acts[0].lane] * 2
     assert acts[1].asked == []
+
+
+SYSTEM = " ".join(
+    f"Rule {at}: item {at * 7919 % 1000} is in bin {at * 31 % 97}." for at in range(30)
+)
+
+
+def _item(role: str, said: str) -> Json:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": said}]}
+
+
+def _output(role: str, said: str) -> Json:
+    """What an SDK sends back of an answer."""
+    part: Json = {"type": "output_text", "annotations": [], "logprobs": [], "text": said}
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "status": "completed",
+        "role": role,
+        "content": [part],
+    }
+
+
+FORMS: dict[str, Any] = {
+    "easy": lambda role, said: {"role": role, "content": said},
+    "item": _item,
+    "output": lambda role, said: (_output if role == "assistant" else _item)(role, said),
+    "no type": lambda role, said: {k: v for k, v in _item(role, said).items() if k != "type"},
+}
+
+
+def _ask(given: Json, system: str = SYSTEM) -> Request:
+    body = {"model": "gpt-5", "instructions": system, "input": given}
+    return make_request("https://api.openai.com/v1/responses", body)
+
+
+def _said(said: str) -> Response:
+    output = [_output("assistant", said)]
+    usage = {
+        "input_tokens": 12000,
+        "output_tokens": 3,
+        "input_tokens_details": {"cached_tokens": 0},
+    }
+    return make_response(
+        {
+            "id": "resp_1",
+            "object": "response",
+            "status": "completed",
+            "output": output,
+            "usage": usage,
+        }
+    )
+
+
+@pytest.mark.parametrize("other", FORMS)
+@pytest.mark.parametrize("one", ["text", *FORMS])
+@pytest.mark.parametrize("system", [SYSTEM, f"{SYSTEM} z"], ids=["same prompt", "other prompt"])
+def test_a_message_of_responses_is_the_same_in_each_form(one: str, other: str, system: str) -> None:
+    """A client that begins with a text repeats it as an item: its prompt did not break, and its lane goes on."""
+    tape = Tape("a")
+    first: Json = "q1" if one == "text" else [FORMS[one]("user", "q1")]
+    tape.model(_ask(first), _said("I will."))
+    form = FORMS[other]
+    again = [form("user", "q1"), form("assistant", "I will."), form("user", "q2")]
+    tape.model(_ask(again, system), _said("Done."))
+    tape.model(_ask([*again[:2], FORMS["easy"]("user", "q2")], system), _said("Done."))
+    tape.model(_ask([FORMS["item"]("user", "q3"), *again[1:]], system), _said("Done."))
+    acts = read_acts(InMemory(tape.exchanges))
+    assert [act.lane for act in acts[:3]] == [acts[0].lane] * 3
+    assert [part.text for part in acts[1].asked] == ["I will.", "q2"]
+    assert acts[1].edges
+    moved = [one.moved for one in find_misses(InMemory(tape.exchanges))]
+    assert [one.part if one is not None else "" for one in moved[:3]] == [
+        "",
+        "system" if system.endswith("z") else "",
+        "",
+    ]
