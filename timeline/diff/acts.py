@@ -15,7 +15,7 @@ from ...tape.canonical.canonical_request import Rules
 from ...tape.canonical.json import canonical_json
 from ...tape.dialects import InferenceResponse
 from ...tape.diff.made_anew import Window
-from ...tape.exchange import Exchange, Fingerprint, RequestClass, Seq
+from ...tape.exchange import Exchange, Fingerprint, RequestClass, Seq, Spilled
 from ...tape.records.content_coding import read_codings, undo_coding
 from ..show.listing import show_arguments
 from ..state.calls_before import NO_OUTCOME, Exchanges
@@ -388,9 +388,9 @@ def _delivery(exchange: Exchange) -> str:
     return "" if whole else ", seen in part"
 
 
-def _text_of(body: bytes, headers: tuple[tuple[bytes, bytes], ...], spilled: object) -> str:
+def _text_of(body: bytes, headers: tuple[tuple[bytes, bytes], ...], spilled: Spilled | None) -> str:
     if spilled is not None:
-        return str(spilled)
+        return f"({spilled.size} bytes, BLAKE3 {spilled.match.hex()})"
     coding = read_codings(headers)
     if coding:
         plain = undo_coding(body, coding, _MOST)

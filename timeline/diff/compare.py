@@ -19,6 +19,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from ...tape.dialects.common.untrusted_json import Json, find_json
 from ...tape.diff.align import align_in_order
 from ..blame.distinctive_values import is_telling
 from ..state.calls_before import NO_OUTCOME
@@ -398,11 +399,65 @@ def note_answer(one: Act, other: Act, renaming: Renaming) -> None:
     for first, second in zip(one.answered, other.answered, strict=False):
         if first.what != second.what or not (first.begins and second.begins):
             continue
-        tokens = first.tokens, second.tokens
-        if [token.label for token in tokens[0]] == [token.label for token in tokens[1]]:
-            makes = first.makes and second.makes
-            for pair in _zip(*tokens, begins=True, makes=makes):
-                renaming.fits([pair])
+        makes = first.makes and second.makes
+        for pair in _zip(*_same_places(first, second), begins=True, makes=makes):
+            renaming.fits([pair])
+
+
+def _same_places(first: Said, second: Said) -> tuple[tuple[Anew, ...], tuple[Anew, ...]]:
+    """Give the ids and times of two texts that are at the same places, in order.
+
+    In JSON those are the places of members: what differs elsewhere moves no id. In any other text the names of all must agree.
+    """
+    if first.form == second.form or [one.label for one in first.tokens] == [
+        one.label for one in second.tokens
+    ]:
+        return first.tokens, second.tokens
+    places = _places_of(first), _places_of(second)
+    found: list[tuple[Anew, Anew]] = []
+    for place, here in places[0].items():
+        there = places[1].get(place, [])
+        if [token.label for token in here] == [token.label for token in there]:
+            found += zip(here, there, strict=True)
+    return tuple(one for one, _ in found), tuple(other for _, other in found)
+
+
+def _json_of(text: str) -> Json:
+    if len(text) > _PROMPT or text.lstrip()[:1] not in ("{", "["):
+        return None
+    return find_json(text.encode("utf-8", "surrogatepass"))
+
+
+def _places_of(said: Said) -> dict[str, list[Anew]]:
+    """Give the ids and times of a text of JSON by their places in it; nothing of any other text."""
+    found: dict[str, list[Anew]] = {}
+    tokens, at = said.tokens, 0
+    for place, value in _leaves(_json_of(said.text), ""):
+        if at == len(tokens):
+            break
+        left, here = value, list[Anew]()
+        # Ids are in the order of the text, as the values are.
+        while at < len(tokens) and tokens[at].text in left:
+            left = left.partition(tokens[at].text)[2]
+            here.append(tokens[at])
+            at += 1
+        if here:
+            found[place] = here
+    return found
+
+
+def _leaves(tree: Json, place: str) -> Iterator[tuple[str, str]]:
+    """Give the names and the values of a tree as JSON, with their places, in the order of the text."""
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            shown = json.dumps(name, ensure_ascii=False)
+            yield f"{place}.{shown}:", shown
+            yield from _leaves(value, f"{place}.{shown}")
+    elif isinstance(tree, list):
+        for number, value in enumerate(tree):
+            yield from _leaves(value, f"{place}[{number}]")
+    elif tree is not None:
+        yield place, json.dumps(tree, ensure_ascii=False)
 
 
 def same_settings(one: Settings | None, other: Settings | None) -> bool:

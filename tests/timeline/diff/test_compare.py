@@ -8,7 +8,7 @@ import pytest
 
 from playhead.addons.run.exchange_events import intent_row
 from playhead.tape.canonical.canonical_request import compile_rules
-from playhead.tape.exchange import Exchange, Fingerprint
+from playhead.tape.exchange import Exchange, Fingerprint, Spilled
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import (
     TAPES,
@@ -354,3 +354,41 @@ def test_json_is_compared_by_its_values(one: str, other: str, is_same: bool) -> 
         assert find_places(
             compared.divergence.row, InMemory(runs[0]), InMemory(runs[1]), compile_rules()
         ).listed
+
+
+def test_an_id_beside_what_differs_stands_for_the_one_at_its_place() -> None:
+    """Another account in the same item moves no id: what asks by it later is no difference of its own."""
+
+    def run(order: str, account: object) -> list[Exchange]:
+        orders = [
+            {"account": "none", "id": f"ord_{order}0"},
+            {"account": account, "id": f"ord_{order}1"},
+        ]
+        items = turn((f"/orders/ord_{order}1/items", {"items": 2}))
+        return play((turn(("/orders", {"orders": orders})), items))
+
+    compared = compare(run("5f2a9c81d4", "acc_77aa01bb22"), run("8b41ee07c3", "none"))
+    assert Change.ONLY_FIRST.value not in compared.counts
+    assert Change.ONLY_SECOND.value not in compared.counts
+    differing = [
+        row.first.place for row in compared.rows if row.change is not Change.SAME and row.first
+    ]
+    assert differing == ["2", "3"]
+
+
+def test_a_body_in_a_file_is_shown_by_size_and_hash() -> None:
+    """Not as a value of the program."""
+    sides = []
+    for digest in (b"a", b"b"):
+        tape = Tape("large")
+        tape.get(f"{SHOP}/large")
+        spilled = Spilled(digest * 32, 9_000_000, digest * 32)
+        exchange = tape.exchanges[0]
+        assert exchange.response is not None
+        response = replace(exchange.response, body=b"", spilled=spilled)
+        sides.append(InMemory([replace(exchange, response=response)]))
+    compared = compare_acts(*map(read_acts, sides))
+    assert compared.divergence is not None
+    (place,) = find_places(compared.divergence.row, *sides, compile_rules()).listed
+    assert place.recorded.startswith("(9000000 bytes, BLAKE3 6161")
+    assert place.asked.startswith("(9000000 bytes, BLAKE3 6262")
