@@ -29,7 +29,7 @@ from ...tape.folders.changes import (
 )
 from ...tape.folders.hide_secret_names import Redact, find_names
 from ...tape.folders.ignore_files import IGNORED
-from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
+from ...tape.folders.manifest import Entry, Kind, Manifest, say_unlisted, show_path
 from ..errors import EngineError
 from .command_folders import Area
 from .copying import copy_folder
@@ -111,6 +111,8 @@ class Seen(NamedTuple):
     """From now to then: what puts it back."""
     differs: list[str]
     """Sentences; empty where it is as it was, as far as that is known."""
+    uncompared: list[str]
+    """What of it could not be compared, in sentences: that is no difference, nor is it none."""
     unlisted: tuple[bytes, ...] = ()
     """What the manifest leaves out, and the command sees as it is now."""
 
@@ -125,6 +127,8 @@ class Execution:
     """Sentences for a person, before the command starts."""
     differs: list[str] = field(default_factory=list)
     """How the folder differs from what it was when the recording began."""
+    uncompared: list[str] = field(default_factory=list)
+    """What of it could not be compared, in sentences."""
     restored: bool = False
     """Whether it is seen as it was then all the same."""
     unlisted: str = ""
@@ -201,13 +205,15 @@ class Execution:
             return not digest or digest != hash_file(place + b"/" + path)
 
         changes = find_changes(self.before.entries, after.entries, differs)
-        effects = [self._hashed(place, one) for one in only_sure(self.before, after, changes)]
+        sure = only_sure(self.before, after, changes, self.before.entries)
+        effects = [self._hashed(place, one) for one in sure]
         touched = {
             path: place + b"/" + path
             for path, entry in after.entries.items()
             if entry.kind is Kind.FILE and entry != self.before.entries.get(path)
         }
-        return Written(effects, touched, after.omitted + self.before.omitted)
+        omitted = after.omitted + self.before.omitted
+        return Written(effects, touched, omitted, say_unlisted(self.before, after))
 
     def _without_others(self, one: FileEffect) -> FileEffect | None:
         """Give what the command did at a path of an overlay, where others may have written below it since; None for nothing."""
@@ -366,7 +372,7 @@ def compare(
     limits = Limits(time_s=_LISTING_S if then is not None and then.saved else _QUICK_S)
     now = look(area.folder, left_out=left_out, tracked=tracked, known=known, limits=limits)
     if then is None:
-        return Seen(None, now, [], [])
+        return Seen(None, now, [], [], [])
     then = find_names(then, now.entries, redact)
     until = time.monotonic() + _COMPARE_S
     unknown = 0
@@ -382,19 +388,24 @@ def compare(
         return hash_file(now.folder + b"/" + path) != was.digest
 
     holds, read = store.folders.holds, store.folders.read
+    looked: Mapping[bytes, Entry] = {}
+    if now.omitted and then.saved:  # What is to be put back has to be known.
+        now = look_closer(now, (path for path in then.entries if not now.knows(path)))
+        looked = then.entries
     listed = leave_out_ignored(now, then, lambda one: read(one) if holds(one) else b"", tracked)
-    changes = find_changes(then.entries, listed.entries, differs)
+    changes = only_sure(then, listed, find_changes(then.entries, listed.entries, differs), looked)
     git = find_git_state(area.folder, asked=False)
     said = list(say_differences(then, Manifest(now.folder, git=git), changes))
     if said and then.folder != now.folder and then.folder != redact(now.folder):
         said.insert(0, f"another folder than {os.fsdecode(then.folder)}")
-    if unknown:
-        said.append(f"{unknown} files were touched and not compared")
-    if then.omitted or now.omitted:
-        said.append("it has more files than are compared")
+    uncompared = [f"{unknown} files were touched and not compared"] if unknown else []
+    if then.omitted:
+        uncompared.append(f"in the recording, {say_unlisted(then)}")
+    if now.omitted:
+        uncompared.append(f"now, {say_unlisted(now)}")
     # By digests that are known now, what has to be done to have it as it was.
     back = [_reversed(one, then) for one in changes]
-    return Seen(then, now, _in_order(back), said, _find_unlisted(now, listed))
+    return Seen(then, now, _in_order(back), said, uncompared, _find_unlisted(now, listed))
 
 
 def _find_unlisted(now: Manifest, listed: Manifest) -> tuple[bytes, ...]:
@@ -442,6 +453,7 @@ def prepare(
         execution = _open(store, area, wanted, seen, bool(changes))
     try:
         execution.differs = list(seen.differs)
+        execution.uncompared = list(seen.uncompared)
         if seen.unlisted:
             names = name_files(map(wanted.redact, seen.unlisted))
             execution.unlisted = f"what its manifest leaves out: {names}"
@@ -463,8 +475,11 @@ def _can_put_back(then: Manifest | None) -> bool:
 
 def _say(execution: Execution, seen: Seen) -> None:
     if not seen.differs:
+        if seen.uncompared:
+            what = "; ".join(seen.uncompared)
+            execution.said.insert(0, f"the folder was not compared as a whole: {what}")
         return
-    what = "; ".join(seen.differs)
+    what = "; ".join([*seen.differs, *seen.uncompared])
     if execution.restored:
         how = "it is played on the folder as it was then"
         if execution.area.also:

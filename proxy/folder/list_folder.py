@@ -41,11 +41,20 @@ ELSEWHERE = "another file system"
 BEYOND = "beyond the limit"
 
 
+_LEAST_WALL_S = 10.0
+
+
 class Limits(NamedTuple):
     """How much is looked at."""
 
     entries: int = 50_000
     time_s: float = 2.0
+    """Of processor time of the thread: how busy the machine is does not decide what is listed."""
+
+    @property
+    def wall_s(self) -> float:
+        """Longest time on the clock, for folders on disks that answer slowly."""
+        return max(_LEAST_WALL_S, self.time_s)
 
 
 _LIMITS = Limits()
@@ -112,6 +121,7 @@ def look(
     listings: dict[bytes, Listing] | None = None,
     everything: bool = False,
     limits: Limits = _LIMITS,
+    work_clock: Callable[[], float] = time.thread_time,
     clock: Callable[[], float] = time.monotonic,
 ) -> Manifest:
     """List a folder; git's state is not known, and contents as far as `known` has them. Blocks.
@@ -125,6 +135,7 @@ def look(
         with the same `left_out` and `tracked`.
     listings: the same for what is in other folders.
     everything: list what is ignored, too.
+    work_clock, clock: give seconds: of this thread's work, and on the wall.
     Raises: OSError, where there is no such folder.
     """
     own = {os.fsencode(one) for one in left_out}
@@ -136,9 +147,16 @@ def look(
     found = _Look(os.fsencode(folder), own, tracked, known or {}, fresh, objects, listings)
     if everything:
         found.folders = [(b"", None)]
-    until = clock() + limits.time_s
+    work_until, until = work_clock() + limits.time_s, clock() + limits.wall_s
+    cut_by = ""
     while found.folders:
-        if len(found.entries) > limits.entries or clock() > until:
+        if len(found.entries) > limits.entries:
+            cut_by = f"the folder has more than {limits.entries:,} paths"
+        elif work_clock() > work_until:
+            cut_by = f"that would take more than {limits.time_s:g} s of processor time"
+        elif clock() > until:
+            cut_by = f"that would take more than {limits.wall_s:g} s"
+        if cut_by:
             found.give_up()
             break
         found.enter()
@@ -148,6 +166,8 @@ def look(
         found.left_out,
         found.left_out_count,
         found.omitted,
+        unlisted=frozenset(above.rstrip(b"/") for above, _ in found.folders),
+        cut_by=cut_by,
     )
 
 

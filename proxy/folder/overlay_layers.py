@@ -57,6 +57,8 @@ class Written(NamedTuple):
     """Files that were written, changed by that or not: their path, and where they are."""
     omitted: int
     """Files that were too many or too large to be hashed."""
+    cut: str = ""
+    """Which folders were not listed, as a sentence: what was written there is not known. Empty where all were."""
 
 
 def list_written(upper: str, lowers: Sequence[str]) -> Written:

@@ -27,7 +27,7 @@ from ...tape.folders.changes import (
     only_sure,
 )
 from ...tape.folders.hide_secret_names import hide_manifest, hide_step
-from ...tape.folders.manifest import Entry, Kind, Manifest, Step, show_path
+from ...tape.folders.manifest import Entry, Kind, Manifest, Step, say_unlisted, show_path
 from .command_folders import Area
 from .file_contents import SaveLimits, Saver, hash_all, hash_file
 from .git import find_git_state, find_tracked_ignored
@@ -137,8 +137,8 @@ class FolderRecording:
         found = self.manifest
         if found.omitted:
             said.append(
-                f"the folder {self.area.folder} has more files than are listed: {found.omitted} folders are left out;"
-                " a replay does not compare them"
+                f"the folder {self.area.folder} is listed in part: {say_unlisted(found)};"
+                " what your command writes there is not known, and `--compare files` fails"
             )
         if self.saves:
             whys = Counter(entry.unsaved for entry in found.entries.values() if entry.unsaved)
@@ -205,7 +205,9 @@ class FolderRecording:
             return not was.digest or hash_file(folder + b"/" + path) != was.digest
 
         changes = find_changes(before.entries, after.entries, differs)
-        sure = sorted(only_sure(before, after, changes), key=lambda one: is_of_git(one.path))
+        sure = sorted(
+            only_sure(before, after, changes, before.entries), key=lambda one: is_of_git(one.path)
+        )
         hashed = [
             one._replace(entry=one.entry._replace(digest=hash_file(folder + b"/" + one.path)))
             if one.change is not Change.DELETED and one.entry.kind is Kind.FILE
@@ -218,6 +220,7 @@ class FolderRecording:
                 "renamed": renamed,
                 "within": show_path(self._redact(self._within)),
                 "umask": find_umask(),
+                "cut": say_unlisted(before, after, redact=self._redact),
             },
             "file_effects": effect_rows(hashed, self._redact),
             "file_effects_omitted": len(sure) - len(hashed),

@@ -85,7 +85,12 @@ def make_plan(
     def differs(path: bytes, was: Entry, now: Entry) -> bool:
         return not now.digest or (was.digest or hash_once(path)) != now.digest
 
-    changes = find_changes(present.entries, target.entries, differs)
+    changes = [
+        one
+        for one in find_changes(present.entries, target.entries, differs)
+        # Whether it was there then, nobody knows: its folder was not listed.
+        if one.change is not Change.DELETED or target.knows(one.path)
+    ]
     changed = {one.path for one in changes}
     retimed = [
         (path, entry)

@@ -11,7 +11,7 @@ import click
 
 from ...config import Config
 from ...store import RunInfo, Store, StoreError
-from ...tape.folders.changes import FileEffect, find_changes
+from ...tape.folders.changes import FileEffect, find_changes, only_sure
 from ...tape.folders.manifest import SECRET, Kind, Manifest, show_path
 from ...timeline.state.calls_before import Exchanges
 from ..folder.file_contents import hash_file
@@ -72,7 +72,7 @@ def show_files(config: Config, run: str, options: FilesOptions) -> int:
         info = store.runs.get(run)
         if options.diff is not None:
             then, now = (_find(store, info, parse_savepoint(one)) for one in options.diff)
-            return _show_changes(find_changes(then.entries, now.entries), options)
+            return _show_changes(_find_sure(then, now), options)
         manifest = _find(
             store, info, parse_savepoint(options.at if options.at is not None else _START_WORD)
         )
@@ -80,8 +80,12 @@ def show_files(config: Config, run: str, options: FilesOptions) -> int:
             return _restore(config, store, manifest, options.restore, options)
         if options.at is not None:
             start = _find(store, info, None)
-            return _show_changes(find_changes(start.entries, manifest.entries), options)
+            return _show_changes(_find_sure(start, manifest), options)
         return _show_savepoints(store, info, manifest, options)
+
+
+def _find_sure(before: Manifest, after: Manifest) -> list[FileEffect]:
+    return only_sure(before, after, find_changes(before.entries, after.entries))
 
 
 def _find(store: Store, info: RunInfo, step: int | None) -> Manifest:
@@ -121,7 +125,7 @@ def _show_savepoints(store: Store, info: RunInfo, start: Manifest, options: File
     before = start
     for step in store.folders.list_savepoints(info):
         after = step.apply(before)
-        counts = Counter(one.change.value for one in find_changes(before.entries, after.entries))
+        counts = Counter(one.change.value for one in _find_sure(before, after))
         rows.append(
             {
                 "at": _name(step.seq),

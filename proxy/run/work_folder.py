@@ -258,6 +258,8 @@ class WorkFolder:
                 "umask": find_umask(),
                 "mode": execution.mode,
                 "differs": [plain(text) for text in execution.differs],
+                "uncompared": [plain(text) for text in execution.uncompared],
+                "cut": plain(written.cut),
                 "restored": execution.restored,
                 "unlisted": plain(execution.unlisted),
                 "elsewhere": [plain(path) for path in self.elsewhere],

@@ -1,6 +1,6 @@
 """What differs between two manifests of one folder: what was created, changed and deleted."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -76,13 +76,21 @@ def _is_other(
     return differs(path, was, now) if differs is not None else True
 
 
-def only_sure(before: Manifest, after: Manifest, changes: list[FileEffect]) -> list[FileEffect]:
-    """Leave out what came and went of a folder that was not listed to its end, before or after: nobody knows it."""
+def only_sure(
+    before: Manifest,
+    after: Manifest,
+    changes: list[FileEffect],
+    looked: Container[bytes] = (),
+) -> list[FileEffect]:
+    """Leave out what seems to have come or gone because its folder was not listed, before or after: nobody knows it.
+
+    looked: paths that were looked at one by one, later than `before`.
+    """
     return [
         one
         for one in changes
-        if not (after.omitted and one.change is Change.DELETED)
-        and not (before.omitted and one.change is Change.CREATED)
+        if (one.change is not Change.DELETED or one.path in looked or after.knows(one.path))
+        and (one.change is not Change.CREATED or before.knows(one.path))
     ]
 
 

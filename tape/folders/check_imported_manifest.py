@@ -68,6 +68,9 @@ class ImportedFolder:
         _require(b"\0" not in told.folder, "a folder", told.folder)
         for path, why in told.left_out.items():
             _require(type(path) is bytes and type(why) is str, "a path that is left out", path)
+        for path in told.unlisted:
+            _require(type(path) is bytes, "a path that is not listed", path)
+        _require(type(told.cut_by) is str, "a reason", told.cut_by)
         numbers = (told.left_out_count, told.omitted, told.renamed, told.seq)
         for one in numbers:
             _require(type(one) is int and 0 <= one < _MOST_NUMBER, "a count", one)

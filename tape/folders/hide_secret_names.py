@@ -25,7 +25,12 @@ def hide_manifest(manifest: Manifest, redact: Redact) -> Manifest:
     """Give a manifest as it is stored."""
     git = manifest.git
     texts = [git.branch, *(git.dirty or ())] if git is not None else []
-    paths = [manifest.folder, *manifest.left_out, *_names_of(manifest.entries)]
+    paths = [
+        manifest.folder,
+        *manifest.left_out,
+        *manifest.unlisted,
+        *_names_of(manifest.entries),
+    ]
     names = hide_names([*paths, *map(_encode, texts)], redact)
     if not names:
         return manifest
@@ -53,6 +58,7 @@ def rename_head(
         manifest,
         folder=names.get(manifest.folder, manifest.folder),
         left_out={names.get(path, path): why for path, why in manifest.left_out.items()},
+        unlisted=frozenset(names.get(path, path) for path in manifest.unlisted),
         git=git,
     )
 
@@ -76,7 +82,10 @@ def find_names(manifest: Manifest, paths: Collection[bytes], redact: Redact) -> 
         return manifest  # nothing was renamed: nobody need search for secrets
     hidden = {now: path for path, now in hide_names(new, redact).items()}
     names = {path: hidden[path] for path in manifest.entries if path in hidden}
-    return replace(manifest, entries=_rename(manifest.entries, names)) if names else manifest
+    if not names:
+        return manifest
+    unlisted = frozenset(names.get(path, path) for path in manifest.unlisted)
+    return replace(manifest, entries=_rename(manifest.entries, names), unlisted=unlisted)
 
 
 def _encode(text: str) -> bytes:

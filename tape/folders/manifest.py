@@ -4,7 +4,7 @@ Paths are bytes, relative, with slashes between their parts: names need not be U
 names in `left_out`. Source of the kinds: inode(7).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -106,6 +106,23 @@ class Manifest:
     """The exchange before which it was taken; 0 of the start."""
     imported: bool = False
     """Whether it came out of a tape file: whoever made that chose what it says."""
+    unlisted: frozenset[bytes] = frozenset()
+    """The folders that were not entered because a limit was reached, without a slash; empty of the folder itself. Older manifests
+    have their number alone, as `omitted`."""
+    cut_by: str = ""
+    """Which limit that was, as the rest of a sentence that begins with "because"."""
+
+    def knows(self, path: bytes) -> bool:
+        """Say whether it is known if there was something at a path: it is not in a folder that was not listed."""
+        if not self.omitted or path in self.entries:
+            return True
+        if not self.unlisted or b"" in self.unlisted:
+            return False
+        while (end := path.rfind(b"/")) > 0:
+            path = path[:end]
+            if path in self.unlisted:
+                return False
+        return True
 
     @property
     def size(self) -> int:
@@ -147,6 +164,8 @@ def pack_manifest(manifest: Manifest) -> bytes:
             "renamed": manifest.renamed,
             "seq": manifest.seq,
             "imported": manifest.imported,
+            "unlisted": sorted(manifest.unlisted),
+            "cut_by": manifest.cut_by,
         }
     )
 
@@ -172,6 +191,8 @@ def unpack_manifest(data: bytes) -> Manifest:
             renamed=value["renamed"],
             seq=value["seq"],
             imported=value.get("imported", False),
+            unlisted=frozenset(value.get("unlisted", ())),
+            cut_by=value.get("cut_by", ""),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise BadRecord(f"no manifest: {error!r}") from error
@@ -200,11 +221,13 @@ class Step(NamedTuple):
             0,
             self.seq,
             manifest.imported,
+            manifest.unlisted,
+            manifest.cut_by,
         )
 
 
 def find_step(before: Manifest, after: Manifest, touched: Iterable[bytes] | None = None) -> Step:
-    """Find how two manifests differ, down to the times of files.
+    """Find how two manifests differ, down to the times of files. What the second one does not know stays as it was.
 
     touched: the paths of `after` that may differ; all, where it is not given.
     """
@@ -214,7 +237,8 @@ def find_step(before: Manifest, after: Manifest, touched: Iterable[bytes] | None
         for path in (has if touched is None else touched)
         if had.get(path) != has[path]
     }
-    return Step(after.seq, written, tuple(had.keys() - has.keys()))
+    gone = had.keys() - has.keys()
+    return Step(after.seq, written, tuple(path for path in gone if after.knows(path)))
 
 
 def pack_step(step: Step) -> bytes:
@@ -265,3 +289,24 @@ def show_path(path: bytes) -> str:
     """Write a path as text: what is not UTF-8, and what would break a line or a terminal, as escapes."""
     text = path.decode("utf-8", "backslashreplace")
     return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in text)
+
+
+_MOST_NAMED = 3
+
+
+def say_unlisted(*manifests: Manifest, redact: Callable[[bytes], bytes] = bytes) -> str:
+    """Say which folders were not listed, and why, as a sentence without a stop; empty where all of them were.
+
+    redact: takes secrets out of a path.
+    """
+    cut = [one for one in manifests if one.omitted]
+    if not cut:
+        return ""
+    paths = sorted(frozenset[bytes]().union(*(one.unlisted for one in cut)))
+    named = [f"{show_path(redact(path)) if path else '.'}/" for path in paths[:_MOST_NAMED]]
+    more = max(len(paths), *(one.omitted for one in cut)) - len(named)
+    what = ", ".join(named)
+    if more > 0:
+        what = f"{what} and {more} more folders" if named else f"{more} folders"
+    why = next((f", because {one.cut_by}" for one in cut if one.cut_by), "")
+    return f"{what} {'is' if len(named) == 1 and more <= 0 else 'are'} not listed{why}"

@@ -16,7 +16,7 @@ from playhead.config import Config, LiveRule, Mode, parse_match
 from playhead.config.sections.upstreams import UpstreamProxy, parse_proxy
 from playhead.proxy.engine.upstream import dial_through_proxy
 from playhead.proxy.operations.open_store import open_store
-from playhead.tests.support.certificates import Certificates, make_leaf
+from playhead.tests.support.certificates import Certificates, make_certificates, make_leaf
 from playhead.tests.support.company_proxy import ESCAPED, PASSWORD, USER, CompanyProxy
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.needs import need
@@ -220,6 +220,19 @@ def test_what_is_no_http_for_long_goes_through_a_tunnel(
             assert b"from beyond" in wire.rest()[0]
         deck.end("run")
     assert [head.split(b" ")[0] for head in proxy.heads] == [b"CONNECT"]
+
+
+def test_a_root_that_upstreams_may_have_is_good_for_the_proxy_too(tmp_path: Path) -> None:
+    """As one that does not say what its key is for, which Python 3.13 refuses by itself."""
+    own = make_certificates(tmp_path / "own", key_usage=False)
+    with (
+        Origin({"/hello": _hello}, own) as origin,
+        CompanyProxy("https", own) as proxy,
+        Deck(behind(tmp_path, own, proxy.url())) as deck,
+    ):
+        answers = ask(deck, origin, "run")
+    assert [answer.status for answer in answers] == [200]
+    assert proxy.asked == [f"api.test:{origin.port}"]
 
 
 @pytest.mark.parametrize("kind", ["http", "https", "socks5"])

@@ -31,16 +31,22 @@ class Certificates:
 
 
 def make_certificates(
-    folder: Path, names: tuple[str, ...] = ("localhost", "*.test")
+    folder: Path, names: tuple[str, ...] = ("localhost", "*.test"), *, key_usage: bool = True
 ) -> Certificates:
-    """Make a root and a leaf for 127.0.0.1, ::1 and `names`."""
+    """Make a root and a leaf for 127.0.0.1, ::1 and `names`.
+
+    key_usage: whether the root says what its key is for: many of companies do not.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     key = ec.generate_private_key(ec.SECP256R1())
     root = (
         _builder(_ROOT_NAME, key.public_key(), days=30)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+    if key_usage:
         # Python 3.13's clients want to see it (VERIFY_X509_STRICT).
-        .add_extension(
+        root = root.add_extension(
             x509.KeyUsage(
                 digital_signature=True,
                 content_commitment=False,
@@ -54,11 +60,9 @@ def make_certificates(
             ),
             critical=True,
         )
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
+    signed = root.sign(key, hashes.SHA256())
     files = Certificates(folder / "root.pem", folder / "leaf.pem")
-    files.root.write_bytes(root.public_bytes(serialization.Encoding.PEM))
+    files.root.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     files.root_key.write_bytes(_pem(key))
     _write_leaf(files, names, LOOPBACK, days=30)
     return files

@@ -109,7 +109,7 @@ class FolderRewriter:
         return Row(made if self.changed > before else packed, contents)
 
     def _manifest(self, manifest: Manifest) -> Manifest:
-        names = self._names([manifest.folder, *manifest.left_out])
+        names = self._names([manifest.folder, *manifest.left_out, *manifest.unlisted])
         return rename_head(manifest, names, self._text)
 
     def _entries(self, entries: Mapping[bytes, Entry]) -> tuple[dict[bytes, Entry], list[Content]]:

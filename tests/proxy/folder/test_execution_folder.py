@@ -1,6 +1,7 @@
 """One call gives a fresh folder: by an overlay, a copy or in place, as it is or as it was, and says what it did."""
 
 import errno
+import itertools
 import os
 import shutil
 import subprocess
@@ -18,14 +19,17 @@ from playhead.config import Config, override
 from playhead.proxy.errors import EngineError
 from playhead.proxy.folder import execution_folder as module
 from playhead.proxy.folder import put_and_remove_files as putting
+from playhead.proxy.folder import recording as recording_module
 from playhead.proxy.folder.command_folders import Area
 from playhead.proxy.folder.execution_folder import Execution, Wanted, prepare
+from playhead.proxy.folder.list_folder import Limits, look
 from playhead.proxy.folder.overlay_support import Trial, Tried, command_words
 from playhead.proxy.folder.recording import FolderRecording
 from playhead.proxy.folder.restore import Plan, Restored, apply_plan
 from playhead.proxy.looking_back import working_folder_files
 from playhead.store import RunInfo, Store, StoreError
 from playhead.tape.folders.changes import Change
+from playhead.tape.folders.manifest import Manifest
 from playhead.tests.support.folder_cases import DIFFERENCES, Difference
 from playhead.tests.support.folders import make_case, require_overlay, snapshot
 
@@ -612,6 +616,60 @@ async def test_what_a_recording_wrote_is_noted(tmp_path: Path) -> None:
     assert {("changed", "edit.txt"), ("deleted", "keep.txt"), ("created", "new.txt")} < rows
     assert noted["folder"]["renamed"] == 1
     assert noted["folder"]["files"] == 5
+
+
+def cut_after(folders: int) -> mock._patch[object]:
+    """Have each look at a folder end when so many folders were listed, as if there were no time for more."""
+
+    def look_short(*given: object, **named: object) -> Manifest:
+        steps = itertools.count()
+        named |= {"work_clock": lambda: max(0, next(steps) - folders) * 100.0}
+        return look(*given, **named)  # type: ignore[arg-type]
+
+    return mock.patch.multiple(recording_module, look=look_short)
+
+
+@pytest.mark.parametrize("mode", ["copy", "in-place"])
+async def test_a_recording_that_did_not_list_all_says_so(tmp_path: Path, mode: str) -> None:
+    """What is sure is listed. A replay takes nothing for new that the recording did not list, and says what it cannot compare."""
+    work = tmp_path / "work"
+    make_case(work)
+    with Store.open(tmp_path / "store") as store:
+        with cut_after(1):
+            recording = make_recording(store, Config(), work)
+            info = await store.runs.create("r", mode="record", at_ns=1)
+            program = f"{WRITING}; open('sub/new.txt', 'w')"
+            run(Execution(Area(str(work)), "in-place"), program)
+            noted = recording.finish(info.number)
+        await store.runs.seal(info, reason="it ended", at_ns=2)
+        shutil.rmtree(work)
+        make_case(work)
+        tape = store.runs.reload(info)
+        with closing(Recorded(store, tape, work).prepare(mode)) as execution:
+            assert execution.differs == []
+            assert ["sub/" in text for text in execution.uncompared] == [True]
+            assert "not compared as a whole" in str(execution.said)
+            assert not execution.find_written().cut
+    rows = {(row[1], row[0]) for row in noted["file_effects"]}
+    assert rows == {("changed", "edit.txt"), ("deleted", "keep.txt"), ("created", "new.txt")}
+    assert "empty/, sub/ are not listed, because" in noted["folder"]["cut"]
+    assert recording.manifest.unlisted == {b"empty", b"sub"}
+
+
+async def test_a_replay_that_does_not_list_all_takes_nothing_for_gone(recorded: Recorded) -> None:
+    """What was saved is looked at one by one, so that it can be put back."""
+    (recorded.work / "sub" / "a.txt").unlink()
+    short = Limits(time_s=-1)
+
+    def look_short(*given: object, **named: object) -> Manifest:
+        return look(*given, **(named | {"limits": short}))  # type: ignore[arg-type]
+
+    with mock.patch.object(module, "look", look_short):
+        area = Area(str(recorded.work))
+        seen = module.compare(recorded.store, recorded.run, area, None, frozenset())
+    assert seen.differs == ["gone sub/a.txt"]
+    assert [one.path for one in seen.changes] == [b"sub/a.txt"]
+    assert ["not listed" in text for text in seen.uncompared] == [True]
 
 
 def test_no_room_is_said(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:

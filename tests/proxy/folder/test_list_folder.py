@@ -240,8 +240,51 @@ def test_what_is_beyond_the_limit_is_named(tmp_path: Path, limits: Limits) -> No
     for name in ("a", "b", "c"):
         (tmp_path / name / "in").mkdir(parents=True)
     found = look(str(tmp_path), limits=limits)
-    assert found.omitted
-    assert BEYOND in found.left_out.values()
+    assert found.omitted == len(found.unlisted)
+    assert found.unlisted == {path for path, why in found.left_out.items() if why == BEYOND}
+    assert found.cut_by
+
+
+class Clock:
+    """Clocks that go on at each folder: by the thread's work, and on the wall."""
+
+    def __init__(self, work_s: float, wall_s: float) -> None:
+        self.now = [0.0, 0.0]
+        self.steps = work_s, wall_s
+
+    def tell(self, which: int) -> float:
+        """Give seconds, and go on."""
+        self.now[which] += self.steps[which]
+        return self.now[which] - self.steps[which]
+
+
+@pytest.mark.parametrize(
+    ("work_s", "wall_s", "why"),
+    [
+        # A busy machine: much time passes, and little of it is ours.
+        (0.01, 0.8, ""),
+        (0.2, 0.2, "that would take more than 0.5 s of processor time"),
+        (0.01, 4.0, "that would take more than 10 s"),
+    ],
+)
+def test_a_busy_machine_lists_what_an_idle_one_does(
+    tmp_path: Path, work_s: float, wall_s: float, why: str
+) -> None:
+    """The time that counts is that of the thread. A disk that does not answer ends it all the same."""
+    for name in "abcdefgh":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x").touch()
+    clock = Clock(work_s, wall_s)
+    found = look(
+        str(tmp_path),
+        limits=Limits(time_s=0.5),
+        work_clock=lambda: clock.tell(0),
+        clock=lambda: clock.tell(1),
+    )
+    assert found.cut_by == why
+    assert bool(found.unlisted) is bool(why)
+    assert all(found.knows(name + b"/x") == (name not in found.unlisted) for name in (b"a", b"h"))
+    assert (len(found.entries) == 16) is not bool(why)
 
 
 def test_a_filter_says_of_single_paths_what_a_look_does(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -451,3 +452,16 @@ def test_what_the_target_ignores_stays(
         held.restore(target, work, force=force)
         assert (work / path).read_text() == "ignored work"
     assert snapshot(work) == after
+
+
+def test_what_nobody_knows_to_be_new_is_not_removed(tmp_path: Path) -> None:
+    """Its folder was not listed when the manifest was made."""
+    work, held = tmp_path / "work", Held()
+    make_case(work)
+    whole = held.manifest(work)
+    entries = {path: one for path, one in whole.entries.items() if not path.startswith(b"sub/")}
+    cut = replace(whole, entries=entries, omitted=1, unlisted=frozenset([b"sub"]))
+    (work / "keep.txt").write_text("else")
+    held.restore(cut, work, force=True)
+    assert (work / "keep.txt").read_text() == "keep"
+    assert (work / "sub" / "a.txt").read_text() == "a"

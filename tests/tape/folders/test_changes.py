@@ -2,7 +2,12 @@
 
 import pytest
 
-from playhead.tape.folders.changes import find_changes, find_renamed_folders, say_differences
+from playhead.tape.folders.changes import (
+    find_changes,
+    find_renamed_folders,
+    only_sure,
+    say_differences,
+)
 from playhead.tape.folders.manifest import Entry, GitState, Kind, Manifest
 
 FILE = Entry(Kind.FILE, 0o644, 3, 5, b"d" * 32, inode=1, changed_ns=2)
@@ -48,6 +53,34 @@ def test_who_asks_can_decide_on_contents_that_are_not_known() -> None:
     now = UNKNOWN._replace(changed_ns=9)
     assert not find_changes({b"x": UNKNOWN}, {b"x": now}, lambda *_: False)
     assert find_changes({b"x": UNKNOWN}, {b"x": now}, lambda *_: True)
+
+
+_TREE = {b"d": FOLDER, b"d/e": FOLDER, b"d/e/x": FILE, b"y": FILE}
+_WHOLE = Manifest(b"/w", _TREE)
+_CUT = Manifest(
+    b"/w", {b"d": FOLDER, b"y": FILE}, omitted=1, unlisted=frozenset([b"d"]), cut_by="it is large"
+)
+_OLDER = Manifest(b"/w", {b"d": FOLDER, b"y": FILE}, omitted=1)
+
+
+@pytest.mark.parametrize("cut", [_CUT, _OLDER], ids=["named", "counted alone"])
+def test_what_is_in_a_folder_that_was_not_listed_is_neither_new_nor_gone(cut: Manifest) -> None:
+    """Nobody knows whether it was there, or is. One that was looked at itself is known."""
+    assert only_sure(cut, _WHOLE, find_changes(cut.entries, _TREE)) == []
+    gone = find_changes(_TREE, cut.entries)
+    assert only_sure(_WHOLE, cut, gone) == []
+    assert [one.text for one in only_sure(_WHOLE, cut, gone, [b"d/e/x"])] == ["d/e/x"]
+
+
+def test_what_is_beside_a_folder_that_was_not_listed_is_known() -> None:
+    """What came, and what went; also what is in a folder that came."""
+    came = {b"d": FOLDER, b"n": FOLDER, b"n/x": FILE}
+    found = only_sure(_CUT, Manifest(b"/w", came), find_changes(_CUT.entries, came))
+    assert [f"{one.change} {one.text}" for one in found] == [
+        "created n/",
+        "created n/x",
+        "deleted y",
+    ]
 
 
 def test_a_folder_that_was_renamed_is_counted() -> None:

@@ -10,6 +10,7 @@ from playhead.tape.folders.manifest import (
     find_step,
     pack_manifest,
     pack_step,
+    say_unlisted,
     show_path,
     unpack_manifest,
     unpack_step,
@@ -64,3 +65,43 @@ def test_what_is_no_manifest_is_told(data: bytes) -> None:
 def test_a_path_is_shown_on_one_line(path: bytes, shown: str) -> None:
     """Whatever it holds."""
     assert show_path(path) == shown
+
+
+FOLDER = Entry(Kind.FOLDER, 0o755)
+
+
+def test_a_manifest_that_is_cut_comes_back() -> None:
+    """With the folders that are not listed, and why; a step from it takes nothing for gone that it does not know."""
+    entries = {b"d": FOLDER, b"d/x": FOLDER, b"y": FOLDER}
+    whole = Manifest(b"/w", entries)
+    named = frozenset([b"d"])
+    cut = Manifest(b"/w", {b"d": FOLDER}, omitted=1, unlisted=named, cut_by="it is large")
+    assert unpack_manifest(pack_manifest(cut)) == cut
+    assert [cut.knows(one) for one in (b"d", b"d/x", b"d/x/y", b"y", b"dd")] == [
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert find_step(whole, cut).gone == (b"y",)
+    assert find_step(cut, cut).apply(cut).unlisted == named
+
+
+@pytest.mark.parametrize(
+    ("unlisted", "omitted", "cut_by", "said"),
+    [
+        ((), 0, "", ""),
+        ((b"a",), 1, "it is large", "a/ is not listed, because it is large"),
+        ((b"a", b"b"), 2, "", "a/, b/ are not listed"),
+        ((b"",), 1, "", "./ is not listed"),
+        ((b"a", b"b", b"c", b"d", b"e"), 5, "", "a/, b/, c/ and 2 more folders are not listed"),
+        ((), 9, "", "9 folders are not listed"),
+    ],
+)
+def test_what_is_not_listed_is_said(
+    unlisted: tuple[bytes, ...], omitted: int, cut_by: str, said: str
+) -> None:
+    """By name and reason; an older manifest has the number alone."""
+    found = Manifest(b"/w", omitted=omitted, unlisted=frozenset(unlisted), cut_by=cut_by)
+    assert say_unlisted(found, Manifest(b"/w")) == said

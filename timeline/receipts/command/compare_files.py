@@ -67,6 +67,11 @@ def compare_files(then: LeftBehind, now: LeftBehind) -> tuple[Difference, str] |
         shown = [UNKNOWN if one.files is None else f"{len(one.files)} files" for one in (then, now)]
         text = "files cannot be compared: the working folder holds, or was changed in, too many"
         return Difference("files", *shown), text
+    if cut := _find_cut(then.effects, now.effects):
+        shown = [
+            UNKNOWN if one.effects.cut else f"{len(one.rows or ())} files" for one in (then, now)
+        ]
+        return Difference("files", *shown), f"files cannot be compared: {cut}"
     had, has = then.hashes, now.hashes
     start = _is_start_the_same(now.effects)
     umask = _is_umask_the_same(then.effects, now.effects)
@@ -102,6 +107,13 @@ def compare_files(then: LeftBehind, now: LeftBehind) -> tuple[Difference, str] |
     if has.get(first) == UNWRITTEN:
         text += "; it was there before and was not written: replay in a folder as it was before the recording"
     return Difference("files", *told), text
+
+
+def _find_cut(then: FileEffects, now: FileEffects) -> str:
+    """Say of which run not all effects are known, because folders were not listed; empty where all are."""
+    if then.cut:
+        return f"in the recording, {then.cut}"
+    return f"in the replay, {now.cut}" if now.cut else ""
 
 
 def _is_start_the_same(now: FileEffects) -> bool:

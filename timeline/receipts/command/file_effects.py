@@ -32,6 +32,16 @@ class FileEffects:
         self.omitted = data.get("file_effects_omitted", 0) + max(0, len(rows) - _MOST_ROWS)
         self.counts = dict(data.get("file_effects_counts", {}))
 
+    @property
+    def cut(self) -> str:
+        """Which folders were not listed before or after, so that not all effects are known; empty where all were."""
+        folder = self.folder or {}
+        if told := folder.get("cut", ""):
+            return str(told)
+        # An older log has their number.
+        omitted = folder.get("omitted", 0)
+        return f"{omitted} folders are not listed" if omitted else ""
+
     def to_json(self) -> dict[str, Any]:
         """Give it as receipts have it."""
         return {
@@ -54,7 +64,8 @@ class FileEffects:
                 seen = f"the command saw its files as they were then, and git's repository at {places[0]} as it is now"
             if self.folder.get("restored") and (unlisted := self.folder.get("unlisted")):
                 seen += f", but for {unlisted}"
-            lines.append(f"folder, not as recorded: {'; '.join(differs)}; {seen}")
+            what = "; ".join([*differs, *self.folder.get("uncompared", ())])
+            lines.append(f"folder, not as recorded: {what}; {seen}")
         elif mode != "in-place" and (places := self.folder.get("elsewhere")):
             lines.append(f"folder: git's repository at {places[0]} is as it is now")
         if mode == "in-place":
@@ -68,7 +79,7 @@ class FileEffects:
 
     def _written(self, mode: str | None) -> list[str]:
         shown = [row for row in self.rows if not _is_of_git(row["path"])]
-        if not self.rows:
+        if not self.rows and not self.cut:
             return []
         known = Counter("git" if _is_of_git(row["path"]) else row["change"] for row in self.rows)
         counts = self.counts or known
@@ -85,7 +96,8 @@ class FileEffects:
         if mode in ("overlay", "copy"):
             kept = self.folder is not None and self.folder.get("kept")
             became = ", kept in the folder" if kept else f", on {_HOW[mode]}, discarded"
-        lines = [f"files: {', '.join(told)}{became}"]
+        known_part = f"; more is not known: {self.cut}" if self.cut else ""
+        lines = [f"files: {', '.join(told) or 'none'}{became if told else ''}{known_part}"]
         lines += [f"  {row['change']} {row['path']}{_size(row)}" for row in shown[:_MOST_SHOWN]]
         beyond = sum(counts.values()) - counts.get("git", 0) - min(len(shown), _MOST_SHOWN)
         if beyond > 0:

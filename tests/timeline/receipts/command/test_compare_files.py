@@ -149,6 +149,25 @@ CASES = (
         "a",
     ),
     Case("too many of both", Side((row("a"),), None), Side((row("a"),), {}, omitted=1), "?"),
+    Case(
+        "folders were not listed in the recording",
+        Side((), {}, {"cut": "p/ is not listed"}),
+        Side(),
+        "in the recording, p/ is not listed",
+    ),
+    Case(
+        "folders were not listed in the replay, and other things differ",
+        Side((row("a"),)),
+        Side((row("b"),), {}, {"cut": "p/ is not listed", **OTHER_START}),
+        "in the replay, p/ is not listed",
+    ),
+    Case("an older log of a folder that was not listed", Side((), {}, {"omitted": 9}), Side(), "?"),
+    Case(
+        "the start was not compared: that is no difference",
+        Side((row("a"),)),
+        Side((), {}, {"uncompared": ["now, p/ is not listed"]}),
+        "a",
+    ),
     Case("no effects were kept", Side((), {"a": "x"}, None), Side((row("a"),), {"a": "y"}), "a"),
     Case(
         "no effects were kept, and the same",

@@ -21,3 +21,14 @@ def test_all_effects_are_counted_though_not_all_are_listed() -> None:
     first, *shown = found.lines()
     assert "10 created, 1 of git's own, 1421 more" in first
     assert shown[-1] == "  and 2 more"
+
+
+def test_counts_of_a_list_that_was_cut_say_so() -> None:
+    """Also where nothing is known to be written."""
+    cut = "p/ is not listed, because it is large"
+    rows = [["a", "created", "file", 1, "", "0"]]
+    found = FileEffects()
+    found.take({"folder": {"cut": cut}, "file_effects": rows})
+    assert found.lines()[0] == f"files: 1 created; more is not known: {cut}"
+    found.take({"folder": {"cut": cut, "mode": "copy"}, "file_effects": []})
+    assert found.lines() == [f"files: none; more is not known: {cut}"]
