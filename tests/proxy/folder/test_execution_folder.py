@@ -1,5 +1,6 @@
 """One call gives a fresh folder: by an overlay, a copy or in place, as it is or as it was, and says what it did."""
 
+import contextlib
 import errno
 import itertools
 import os
@@ -618,7 +619,7 @@ async def test_what_a_recording_wrote_is_noted(tmp_path: Path) -> None:
     assert noted["folder"]["files"] == 5
 
 
-def cut_after(folders: int) -> mock._patch[object]:
+def cut_after(folders: int) -> contextlib.AbstractContextManager[object]:
     """Have each look at a folder end when so many folders were listed, as if there were no time for more."""
 
     def look_short(*given: object, **named: object) -> Manifest:
