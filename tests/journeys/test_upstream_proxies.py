@@ -225,8 +225,9 @@ def test_what_is_no_http_for_long_goes_through_a_tunnel(
 def test_a_root_that_upstreams_may_have_is_good_for_the_proxy_too(tmp_path: Path) -> None:
     """As one that does not say what its key is for, which Python 3.13 refuses by itself."""
     own = make_certificates(tmp_path / "own", key_usage=False)
+    named = make_leaf(own, tmp_path / "named.pem", ("api.test",))
     with (
-        Origin({"/hello": _hello}, own) as origin,
+        Origin({"/hello": _hello}, named) as origin,
         CompanyProxy("https", own) as proxy,
         Deck(behind(tmp_path, own, proxy.url())) as deck,
     ):
