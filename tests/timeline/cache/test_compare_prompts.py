@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from playhead.tape.dialects.common.untrusted_json import Json
+from playhead.tape.dialects.common.untrusted_json import Json, as_object
 from playhead.tape.exchange import Request, Response
 from playhead.tests.support.agent_tapes import Tape, anthropic, anthropic_stream, assistant, text
 from playhead.tests.support.dialects import make_request, make_response
@@ -72,7 +72,9 @@ FORMS: dict[str, Any] = {
     "easy": lambda role, said: {"role": role, "content": said},
     "item": _item,
     "output": lambda role, said: (_output if role == "assistant" else _item)(role, said),
-    "no type": lambda role, said: {k: v for k, v in _item(role, said).items() if k != "type"},
+    "no type": lambda role, said: {
+        name: value for name, value in as_object(_item(role, said)).items() if name != "type"
+    },
 }
 
 

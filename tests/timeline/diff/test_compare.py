@@ -378,7 +378,7 @@ def test_an_id_beside_what_differs_stands_for_the_one_at_its_place() -> None:
 
 def test_a_body_in_a_file_is_shown_by_size_and_hash() -> None:
     """Not as a value of the program."""
-    sides = []
+    sides: list[InMemory] = []
     for digest in (b"a", b"b"):
         tape = Tape("large")
         tape.get(f"{SHOP}/large")
@@ -387,8 +387,9 @@ def test_a_body_in_a_file_is_shown_by_size_and_hash() -> None:
         assert exchange.response is not None
         response = replace(exchange.response, body=b"", spilled=spilled)
         sides.append(InMemory([replace(exchange, response=response)]))
-    compared = compare_acts(*map(read_acts, sides))
+    first, second = sides
+    compared = compare_acts(read_acts(first), read_acts(second))
     assert compared.divergence is not None
-    (place,) = find_places(compared.divergence.row, *sides, compile_rules()).listed
+    (place,) = find_places(compared.divergence.row, first, second, compile_rules()).listed
     assert place.recorded.startswith("(9000000 bytes, BLAKE3 6161")
     assert place.asked.startswith("(9000000 bytes, BLAKE3 6262")
