@@ -52,7 +52,7 @@ def test_a_folder_with_subpackages_has_an_order() -> None:
 )
 def test_a_test_is_named_after_what_it_tests(test: str, mirrored: bool) -> None:
     """A module or a folder at the same place, and perhaps one aspect of it."""
-    there = {"store/lmdb_keys.py", "store/tables"}
+    there = {"store/keys.py", "store/tables"}
     assert is_mirrored(Path(test), lambda path: path.as_posix() in there) == mirrored
 
 
