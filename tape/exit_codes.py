@@ -34,8 +34,7 @@ class ExitCode(IntEnum):
         "",
         (
             "`bisect`, `explore`, `doctor`, `demo`, `verify`, `contracts`, `diff`, `runs`",
-            "no answer proved; something broke; a client distrusts the proxy or fails; a step failed; damage; violations; differences; `--grep` or"
-            " `--trace` found nothing",
+            "not proved; broken; a client distrusts the proxy or fails; a step failed; damage; violations; differences; `--grep` or `--trace` found nothing",
         ),
     )
     USAGE = (
@@ -43,7 +42,7 @@ class ExitCode(IntEnum):
         "",
         (
             "all but `replay`",
-            "wrong usage, configuration or store, or the proxy cannot start; `record` also if the command exited with 0 but the recording has a"
+            "usage, configuration, store, or the proxy cannot start; `record`: the command exited with 0, but the recording has a"
             " [gap](durability.md#a-full-disk) or, with `--strict`, [missed](receipt-attempts.md#gaps-of-a-recording) something",
         ),
     )
@@ -52,15 +51,11 @@ class ExitCode(IntEnum):
         "the run diverged from the tape, or was stopped",
         (
             "`replay`",
-            "the run diverged: a request was refused, stubbed or drifted, the command exited with another code than recorded, or the run"
-            " was stopped",
+            "diverged: a request was refused, stubbed or drifted, or the command's exit code differs; or stopped",
         ),
-        ("`ask`, `branch`", "a request was refused (also by a cap), or the run was stopped"),
+        ("`ask`, `branch`", "a request was refused (also by a cap), or stopped"),
         ("`sweep`", "a cap ended it"),
-        (
-            "`resume`",
-            "a request differs from the crashed run, a limit was reached, or the run was stopped",
-        ),
+        ("`resume`", "a request differs from the crashed run, a limit, or stopped"),
     )
     NOT_EXHAUSTED = (
         122,
@@ -72,7 +67,7 @@ class ExitCode(IntEnum):
         "something tried to leave past the tape",
         (
             "`branch`, `replay`, `resume`",
-            "something tried to leave: it was denied, or a socket bypassed the proxy",
+            "a denied attempt to leave, or a socket past the proxy",
         ),
     )
     UNTESTABLE = (
@@ -81,23 +76,23 @@ class ExitCode(IntEnum):
         (
             "`replay`",
             "nothing was tested: usage, configuration, unknown or open run, port, no sandbox, no such command, no request, or"
-            " the replay's own process died",
+            " its own process died",
         ),
-        ("`branch`", "the request of `--at` was never made, or no request at all"),
+        ("`branch`", "`--at`, or anything at all, was not requested"),
         (
             "`explore`",
-            "no run came to a fault and ended without a refused request and with a result of `--check`",
+            "no run met a fault and ended without a refused request and with a result of `--check`",
         ),
-        ("`resume`", "not all requests of the crashed run were made again"),
+        ("`resume`", "not all of the crashed run was requested again"),
         (
             "`branch`, `record`, `replay`, `resume`",
-            "the store, the configuration or Playhead's own files [changed](sandbox-protection.md#the-proxys-own-files) while the"
-            " command ran, or the file of `--receipt` could not be written",
+            "store, configuration or Playhead's own files [changed](sandbox-protection.md#the-proxys-own-files) meanwhile,"
+            " or the file of `--receipt` could not be written",
         ),
         (
             "`branch`, `replay`, `resume`",
-            "a requested answer has a part that was"
-            " [not searched for secrets](secret-search.md#parts-that-are-not-searched), so it was not kept",
+            "a requested answer was not kept, as a part was"
+            " [not searched for secrets](secret-search.md#parts-that-are-not-searched)",
         ),
     )
     INTERRUPTED = (
