@@ -51,9 +51,9 @@ class ExitCode(IntEnum):
         "the run diverged from the tape, or was stopped",
         (
             "`replay`",
-            "diverged: a request was refused, stubbed or drifted, or the command's exit code differs; or stopped",
+            "a request was refused, stubbed or drifted; another exit code; or stopped",
         ),
-        ("`ask`, `branch`", "a request was refused (also by a cap), or stopped"),
+        ("`ask`, `branch`", "a request was refused (also by a cap) or differs before the point; or stopped"),
         ("`sweep`", "a cap ended it"),
         ("`resume`", "a request differs from the crashed run, a limit, or stopped"),
     )
@@ -75,8 +75,8 @@ class ExitCode(IntEnum):
         "nothing was tested: the agent made no request through the proxy",
         (
             "`replay`",
-            "nothing was tested: usage, configuration, unknown or open run, port, no sandbox, no such command, no request, or"
-            " its own process died",
+            "nothing was tested: usage, configuration, unknown or open run, port, sandbox, command, no request, or its own"
+            " process died",
         ),
         ("`branch`", "`--at`, or anything at all, was not requested"),
         (
@@ -86,8 +86,8 @@ class ExitCode(IntEnum):
         ("`resume`", "not all of the crashed run was requested again"),
         (
             "`branch`, `record`, `replay`, `resume`",
-            "store, configuration or Playhead's own files [changed](sandbox-protection.md#the-proxys-own-files) meanwhile,"
-            " or the file of `--receipt` could not be written",
+            "store, configuration or Playhead's own files [changed](sandbox-protection.md#the-proxys-own-files), or `--receipt`"
+            " could not be written",
         ),
         (
             "`branch`, `replay`, `resume`",
