@@ -53,7 +53,10 @@ class ExitCode(IntEnum):
             "`replay`",
             "a request was refused, stubbed or drifted; another exit code; or stopped",
         ),
-        ("`ask`, `branch`", "a request was refused (also by a cap) or differs before the point; or stopped"),
+        (
+            "`ask`, `branch`",
+            "a request was refused (also by a cap) or differs before the point; or stopped",
+        ),
         ("`sweep`", "a cap ended it"),
         ("`resume`", "a request differs from the crashed run, a limit, or stopped"),
     )

@@ -181,7 +181,7 @@ def _shared(described: str) -> Iterator[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_and_flag_is_documented(name: str) -> None:
     """Each flag has a row in the section of its command, or is listed there as shared; no other flag is."""
-    described = section(COMMANDS, f"playhead {name}")
+    described = section(COMMANDS, f"`playhead {name}`")
     own, shared = first_column(described), set(_shared(described))
     flags = {name for name in own if name.startswith("-")} | shared | {"-h", "--help"}
     assert flags == set(_flags(cli.cli.commands[name]))
@@ -189,7 +189,9 @@ def test_every_command_and_flag_is_documented(name: str) -> None:
 
 def test_every_shared_flag_is_shared() -> None:
     """A row that no command refers to says nothing."""
-    used = {name for command in NAMES for name in _shared(section(COMMANDS, f"playhead {command}"))}
+    used = {
+        name for command in NAMES for name in _shared(section(COMMANDS, f"`playhead {command}`"))
+    }
     assert set().union(*SHARED) == used
 
 
@@ -200,7 +202,7 @@ def test_the_flags_before_a_command_are_documented() -> None:
 
 def test_no_command_is_documented_that_is_none() -> None:
     """A page may name what there is."""
-    documented = re.findall(r"^## playhead (\w+)$", COMMANDS, re.MULTILINE)
+    documented = re.findall(r"^## `playhead (\w+)`$", COMMANDS, re.MULTILINE)
     assert sorted(documented) == NAMES
     for page, text in PAGES.items():
         # `playhead` before a word, where commands are shown: in fences and as code.
@@ -453,7 +455,7 @@ def test_every_key_of_the_run_list_is_documented() -> None:
     source = (ROOT / "proxy" / "commands" / "inspect.py").read_text()
     made = re.findall(r'^ +"(\w+)": run\.', source, re.MULTILINE)
     assert made
-    assert set(made) <= code(section(COMMANDS, "playhead runs"))
+    assert set(made) <= code(section(COMMANDS, "`playhead runs`"))
 
 
 # ---- errors ------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def test_a_mistake_ends_learn_with_2(tmp_path: Path) -> None:
 def test_the_json_of_learn_is_documented(store: Path) -> None:
     """Each key and each class stands in the command's section."""
     page = (Path(FACE).parent / "docs" / "commands-rules.md").read_text()
-    section = page.partition("## playhead learn\n")[2].partition("\n## ")[0]
+    section = page.partition("## `playhead learn`\n")[2].partition("\n## ")[0]
     found = json.loads(run("learn", "one", "two", "--store", store, "--json"))
     for key in {*found, *found["places"][0], *Partnerless._fields}:
         assert f"`{key}`" in section, key

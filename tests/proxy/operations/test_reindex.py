@@ -74,7 +74,7 @@ def test_a_mistyped_store_is_not_made(tmp_path: Path) -> None:
 def test_the_json_of_reindex_is_documented(store: Path) -> None:
     """Each key stands in the command's section."""
     page = (Path(FACE).parent / "docs" / "commands-rules.md").read_text()
-    section = page.partition("## playhead reindex\n")[2].partition("\n## ")[0]
+    section = page.partition("## `playhead reindex`\n")[2].partition("\n## ")[0]
     found = reindex(store)
     for key in {*found, *found["canonical"], *found["collisions"][0], *found["counts"]}:
         assert f"`{key}`" in section, key
