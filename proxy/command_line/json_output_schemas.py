@@ -6,6 +6,8 @@ in the CHANGELOG.
 
 from typing import Any
 
+from .json_key_meanings import EFFECT, RECEIPT, Meanings
+
 Shape = Any
 """`str`, `int`, `bool`, `float`, `dict` or `object`, which is anything; a list with the shape of its items; a dictionary of keys and shapes; a tuple of shapes, of which one fits."""
 
@@ -95,17 +97,36 @@ SCHEMAS: dict[str, tuple[int, Shape]] = {
     "verify": (1, ([_VERIFIED], _SECRETS, _RECEIPT_FILE)),
 }
 """Command -> version and shape of its document; a command that prints one of several has a tuple."""
+_MEANINGS = {"receipt": RECEIPT, "effects": EFFECT, "contracts": RECEIPT["contracts"][1]}
 
 
 def make_schema(command: str) -> dict[str, Any]:
     """Give the JSON Schema of a command of `SCHEMAS`."""
     version, shape = SCHEMAS[command]
+    made = _to_schema(shape)
+    _describe(made, _MEANINGS.get(command, {}))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:playhead:json:{command}:{version}",
         "title": f"playhead {command} --json",
-        **_to_schema(shape),
+        **made,
     }
+
+
+def _describe(schema: dict[str, Any], meanings: Meanings) -> None:
+    """Put the text of each key into an object's schema, or that of a list's rows."""
+    if not meanings:
+        return
+    rows = schema["items"] if schema.get("type") == "array" else schema
+    properties = rows.setdefault("properties", {})
+    for keys, meaning in meanings.items():
+        text, inner = meaning if isinstance(meaning, tuple) else (meaning, {})
+        for key in keys.split(", "):
+            made = properties.setdefault(key.removesuffix("[]"), {})
+            if key.endswith("[]"):
+                made |= {"type": "array", "items": {}}
+            made["description"] = f"{keys}: {text}" if ", " in keys else text
+        _describe(made, inner)
 
 
 def _to_schema(shape: Shape) -> dict[str, Any]:
