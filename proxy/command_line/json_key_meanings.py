@@ -1,4 +1,4 @@
-"""What the keys of a receipt and of an effect mean: the descriptions in `playhead schema receipt` and `playhead schema effects`.
+"""What the keys of receipts, effects and exchanges mean: the descriptions in `playhead schema receipt`, `effects` and `show`.
 
 A key may be several, with one text for all; one that ends with `[]` has rows. A pair is a text and the keys inside.
 """
@@ -360,4 +360,137 @@ EFFECT: Meanings = {
     "differences": "From that one: place, recorded, asked.",
     "body_bytes, body_cut": "Length of the body; whether more than the 64 KiB shown.",
     "body, body_base64, body_file": "As text, in base64, or the file in the store.",
+}
+
+EXCHANGE: Meanings = {
+    "seq": "Place in its run, from 1, in order of arrival.",
+    "class": "inference, read, effect or telemetry.",
+    "verdict": "recorded; in a playback live, or served and stubbed if the tape answered it; in a branch also sandboxed and hypothetical.",
+    "reason": "Why, in one line.",
+    "fingerprint": "16 bytes in hex: the parts that count in matching.",
+    "started_ns": "Arrival of the request.",
+    "end_us": "Time of the outcome.",
+    "request": (
+        "The request.",
+        {
+            "method, url": "The URL is absolute.",
+            "names": "Other names of the host: [kind, text], kind sni, authority (HTTP/2) or target.",
+            "http_version": "HTTP/1.1, HTTP/2.0 …, between client and proxy, or upstream and proxy.",
+            "headers, trailers": "[name, value] pairs as on the wire, as Latin-1.",
+            "body": "If it is UTF-8; with a content-encoding, coded.",
+            "body_base64": "Otherwise.",
+            "body_bytes, body_file": "Instead, above 8 MiB: length, and file in the store.",
+            "secrets": "Placeholders in body, target and other header fields: part (body, target, or header and the name), at (offset in bytes; characters in the target), size, kind, and coded for base64 and hex: the alphabet of the value.",
+        },
+    ),
+    "response": (
+        "The response, or null.",
+        {
+            "status, reason": "The reason phrase of HTTP/1 is empty over HTTP/2.",
+            "http_version": "HTTP/1.1, HTTP/2.0 …, between client and proxy, or upstream and proxy.",
+            "headers, trailers": "[name, value] pairs as on the wire, as Latin-1.",
+            "body": "If it is UTF-8; with a content-encoding, coded.",
+            "body_base64": "Otherwise.",
+            "body_bytes, body_file": "Instead, above 8 MiB: length, and file in the store.",
+            "complete": "false if the body ended early.",
+            "head_us": "Arrival of its head.",
+            "head_need": "Request bytes sent by then; null if the request had ended.",
+            "end_need": "As head_need, for its end.",
+            "end_after": "Event streams: highest seq that had arrived by its end; else 0.",
+            "ragged": "Whether it ended with the connection, without closing TLS.",
+            "chunks": "Pieces as they arrived: [at_us, bytes, after, need], the last two as end_after and head_need.",
+            "secrets": "Placeholders in body, target and other header fields: part (body, target, or header and the name), at (offset in bytes; characters in the target), size, kind, and coded for base64 and hex: the alphabet of the value.",
+        },
+    ),
+    "fault": (
+        "A failure below HTTP, or null.",
+        {
+            "kind": "refused, dns, tls, reset, cut, timeout, malformed, denied or unknown.",
+            "phase": "connect, tls, request, head or body.",
+            "text": "One line.",
+            "at_us": "Microseconds since the request arrived.",
+            "ending": "For the client: rst, fin, close (TLS closed properly) or stream (RST_STREAM).",
+            "code": "Of an RST_STREAM, or 0.",
+        },
+    ),
+    "gone": (
+        "The client left before the end, or null.",
+        {
+            "at_us": "Time at which the client left.",
+            "chunks": "Pieces of the answer sent to it by then.",
+            "head": "Whether it was sent the head.",
+        },
+    ),
+    "client_gone_at": "Same as gone.at_us, or null.",
+    "late_response": "Whether the response, or a part, came after that.",
+    "repeat": (
+        "The earlier effect that this effect repeats, or null.",
+        {
+            "of": "Seq of the earlier effect with the same method, URL and body.",
+            "kind": "possible duplicate or safe retry.",
+            "unseen": "Whether the client saw no complete answer to it.",
+        },
+    ),
+    "lane": "Number of the client process in the run, from 1; null if unknown.",
+    "tunnel": "Number of the tunnel to this origin, from 1, or null.",
+    "inference": (
+        "Settings of a model call, or null.",
+        {
+            "dialect": "The dialect that reads it.",
+            "model, served": "Requested model, and the one that answered.",
+            "temperature, top_p, seed": "As stated, or null.",
+            "tools, system": "Hashes of tool schemas and system prompt, 32 hexadecimal digits.",
+        },
+    ),
+    "interim": "Interim answers (1xx), in order: status, reason, headers, at_us.",
+    "websocket": (
+        "Messages, or null.",
+        {
+            "count, size": "Number of messages, and their bytes.",
+            "close": (
+                "The end; null if still open at the end of the run.",
+                {
+                    "at_us": "Microseconds since the request arrived.",
+                    "by_client": "Whether the client closed first, or broke the protocol.",
+                    "code": "1005 if none was given, 1006 without a closing frame.",
+                    "reason": "Its reason.",
+                    "answer": "[code, reason] of the other side, or null.",
+                },
+            ),
+            "messages[]": (
+                "In order.",
+                {
+                    "body, body_base64, at_us, secrets": "As in a request, uncompressed.",
+                    "from_client": "Whether the client sent it.",
+                    "kind": "text, binary, or ping from the server.",
+                    "frames": "Bytes of each frame; empty for one.",
+                    "after": "Highest seq that had arrived by then.",
+                },
+            ),
+        },
+    ),
+    "redactions": "Places whose values were replaced, as request.header.authorization, request.query.key, request.target, request.body or response.body.",
+    "withheld": "Why a contract withheld the response from the client, or null.",
+    "contracts[]": (
+        "Contract violations.",
+        {
+            "of": "request, response or model.",
+            "rule": "Pattern of the contract, or model_contracts.",
+            "refused": "Whether the client got a refusal.",
+            "recorded": "Whether it got one on the tape.",
+            "count": "Number of violations.",
+            "unchecked": "Unchecked parts, and why.",
+            "violations[]": (
+                "The first ones.",
+                {
+                    "what": "request, response, tool_call, tool_name or output.",
+                    "place": "JSON path.",
+                    "expected, found": "In words.",
+                },
+            ),
+        },
+    ),
+    "warnings": "Parts that were left out, in sentences.",
+    "outcome": "With --raw: in words: status and size, tape seq N, the reason of a refusal, or unknown.",
+    "method, url": "With --raw: of the request.",
 }

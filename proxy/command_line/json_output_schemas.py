@@ -6,7 +6,7 @@ in the CHANGELOG.
 
 from typing import Any
 
-from .json_key_meanings import EFFECT, RECEIPT, Meanings
+from .json_key_meanings import EFFECT, EXCHANGE, RECEIPT, Meanings
 
 Shape = Any
 """`str`, `int`, `bool`, `float`, `dict` or `object`, which is anything; a list with the shape of its items; a dictionary of keys and shapes; a tuple of shapes, of which one fits."""
@@ -76,6 +76,7 @@ SCHEMAS: dict[str, tuple[int, Shape]] = {
     "runs": (1, ([_RUN], [_FOUND])),
     "receipt": (1, _RECEIPT),
     "effects": (1, [_EFFECT]),
+    "show": (1, (dict, _ROWS)),
     "similar": (1, [_SIMILAR]),
     "contracts": (1, [_CONTRACT]),
     "label": (1, [str]),
@@ -97,7 +98,12 @@ SCHEMAS: dict[str, tuple[int, Shape]] = {
     "verify": (1, ([_VERIFIED], _SECRETS, _RECEIPT_FILE)),
 }
 """Command -> version and shape of its document; a command that prints one of several has a tuple."""
-_MEANINGS = {"receipt": RECEIPT, "effects": EFFECT, "contracts": RECEIPT["contracts"][1]}
+_MEANINGS = {
+    "receipt": RECEIPT,
+    "effects": EFFECT,
+    "contracts": RECEIPT["contracts"][1],
+    "show": EXCHANGE,
+}
 
 
 def make_schema(command: str) -> dict[str, Any]:
@@ -114,9 +120,10 @@ def make_schema(command: str) -> dict[str, Any]:
 
 
 def _describe(schema: dict[str, Any], meanings: Meanings) -> None:
-    """Put the text of each key into an object's schema, or that of a list's rows."""
+    """Put the text of each key into an object's schema, or that of a list's rows; of several schemas, the first."""
     if not meanings:
         return
+    schema = schema.get("anyOf", [schema])[0]
     rows = schema["items"] if schema.get("type") == "array" else schema
     properties = rows.setdefault("properties", {})
     for keys, meaning in meanings.items():

@@ -17,7 +17,7 @@ WITHOUT = {
     # They run commands or send requests: their documents are in the pages of these commands.
     *("ask", "bisect", "branch", "explore", "resume", "sweep", "beside", "doctor"),
     # They show what agents said, whose form is that of others; docs/exchange.md, docs/time-travel.md and their like.
-    *("blame", "cache", "context", "cost", "destinations", "diff", "files", "history", "rewind", "show", "state"),
+    *("blame", "cache", "context", "cost", "destinations", "diff", "files", "history", "rewind", "state"),
     # Documents of rules and approvals, in the pages of these.
     *("gates", "learn", "policy", "profiles", "redact", "reindex"),
     # The same document as `receipt`.
@@ -59,6 +59,9 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("runs",),
     ("receipt", "mine"),
     ("effects", "paid"),
+    ("show", "paid", "1"),
+    ("show", "paid", "--raw"),
+    ("show", "mine"),
     ("receipt", "paid"),
     ("runs", "--grep", "hello"),
     ("contracts", "mine"),
@@ -148,6 +151,6 @@ def test_schemas_are_listed(capfd: pytest.CaptureFixture[str]) -> None:
 def test_command_without_a_schema_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
     """With those that have one."""
     with pytest.raises(SystemExit) as ended:
-        main(["schema", "show"])
+        main(["schema", "state"])
     assert ended.value.code == 2
     assert "'runs'" in capfd.readouterr().err
