@@ -32,7 +32,7 @@ Numbers are 8 bytes, big endian, so that LMDB's order is ours. In `fingerprints`
 index: its own number, or the one that a later index was given.
 """
 
-FORMAT = 4
+FORMAT = 5
 """The version of the store that is read and written."""
 OLDEST_FORMAT = 4
 """The earliest version that `playhead upgrade` brings to the current one; those before were never released."""

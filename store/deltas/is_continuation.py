@@ -109,8 +109,8 @@ class Traces(NamedTuple):
 def common_ends(old: Body, new: Body) -> Ends:
     """Compare two bodies from both ends; the two parts never overlap in either."""
     most = min(len(old.value) - old.at, len(new.value) - new.at)
-    start = _common_start(old, new, most)
-    return Ends(start, _common_end(old.value, new.value, most - start))
+    start = common_start(old, new, most)
+    return Ends(start, common_end(old.value, new.value, most - start))
 
 
 def find_added(old: Body, added: Span, new: Body, ends: Ends) -> Span | None:
@@ -153,7 +153,8 @@ def _find(old: Body, start: int, new: Body, ends: Ends) -> int | None:
     return place - new.at if place >= 0 else None
 
 
-def _common_start(old: Body, new: Body, most: int) -> int:
+def common_start(old: Body, new: Body, most: int) -> int:
+    """Say how many bytes two bodies begin with alike, `most` at most."""
     view = memoryview(new.value)
 
     def same(at: int, size: int) -> bool:
@@ -163,7 +164,8 @@ def _common_start(old: Body, new: Body, most: int) -> int:
     return _follow(same, most)
 
 
-def _common_end(old: bytes, new: bytes, most: int) -> int:
+def common_end(old: bytes, new: bytes, most: int) -> int:
+    """Say how many bytes two values end with alike, `most` at most."""
     view = memoryview(new)
 
     def same(at: int, size: int) -> bool:

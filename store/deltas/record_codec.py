@@ -4,9 +4,12 @@
     2  8 bytes of BLAKE3 over the value, then a frame without a delta base
     3  depth, seq of the delta base in the same run (4 bytes), 8 bytes of BLAKE3 over the value, then a frame
     4  depth, name of the shared prefix that is the delta base (16 bytes), 8 bytes of BLAKE3, then a frame
+    5  as 3, but before the frame what is copied from the delta base (`splices.py`)
+    6  as 4, with the same
 
-The frames of 2 to 4 are stored without their magic number. A frame of 3 or 4 has the value of its delta base as prefix, so
-it contains little more than what is new: the method of `zstd --patch-from`. `depth` counts the bases below a record, and a
+The frames of 2 to 6 are stored without their magic number. A frame of 3 or 4 has the value of its delta base as prefix, so
+it contains little more than what is new: the method of `zstd --patch-from`. One of 5 or 6 holds what is not copied, and has
+parts of the base as prefix. `depth` counts the bases below a record, and a
 base has a smaller depth than a delta against it. So a damaged file cannot lead a reader in a circle, or further than
 MAX_DEPTH records.
 """
@@ -26,11 +29,17 @@ from ...tape.records.zstd import (
     compress,
     get_frame_info,
 )
+from .is_continuation import Body
+from .splices import Splice, find_splice
 
 _RAW = b"\0"
 _WHOLE = b"\2"
 _DELTA_ON_EXCHANGE = b"\3"
 _DELTA_ON_PREFIX = b"\4"
+_SPLICE_ON_EXCHANGE = b"\5"
+_SPLICE_ON_PREFIX = b"\6"
+_ON_EXCHANGE = (_DELTA_ON_EXCHANGE, _SPLICE_ON_EXCHANGE)
+_ON_PREFIX = (_DELTA_ON_PREFIX, _SPLICE_ON_PREFIX)
 _SMALL_BYTES = 128
 CHECKSUM_BYTES = 8
 PREFIX_NAME_BYTES = 16
@@ -76,6 +85,8 @@ class Packed(NamedTuple):
     """BLAKE3 of the value, 8 bytes."""
     content: bytes | memoryview
     """The frame, or the value itself."""
+    splice: Splice | None = None
+    """What is copied from the base, where the frame has only what is not."""
 
 
 def digest(value: bytes) -> bytes:
@@ -94,22 +105,27 @@ def pack(value: bytes, check: bytes = b"") -> bytes:
     return b"".join((_WHOLE, check, _compress(value, None)))
 
 
-def pack_delta(
-    value: bytes, base: BaseKey, base_value: bytes, depth: int, check: bytes = b""
-) -> bytes:
+def pack_delta(body: Body, base: BaseKey, base_body: Body, depth: int, check: bytes = b"") -> bytes:
     """Pack a value as a delta against a similar one. May be called from any thread.
 
+    body: the value, and where its body begins.
     base: a seq of the same run, at most MAX_SEQ, or the name of a shared prefix.
-    base_value: what the base unpacks to; 8 bytes at least, else zstd takes it for no prefix.
+    base_body: what the base unpacks to; 8 bytes at least, else zstd takes it for no prefix. And where its body begins.
     depth: one more than that of the base.
     check: the value's digest, where that is known.
     """
     assert 1 <= depth <= MAX_DEPTH
+    value, base_value = body.value, base_body.value
+    spliced = find_splice(body, base_body)
     if isinstance(base, int):
-        head = _DELTA_ON_EXCHANGE + _SEQ.pack(depth, base)
+        head = _ON_EXCHANGE[spliced is not None] + _SEQ.pack(depth, base)
     else:
-        head = _DELTA_ON_PREFIX + _PREFIX_HEAD.pack(depth, base)
-    return b"".join((head, check or digest(value), _compress(value, base_value)))
+        head = _ON_PREFIX[spliced is not None] + _PREFIX_HEAD.pack(depth, base)
+    check = check or digest(value)
+    if spliced is None:
+        return b"".join((head, check, _compress(value, base_value)))
+    splice, fresh = spliced
+    return b"".join((head, check, splice.encode(), _compress(fresh, splice.words(base_value))))
 
 
 def parse(data: bytes | memoryview) -> Packed:
@@ -121,22 +137,27 @@ def parse(data: bytes | memoryview) -> Packed:
     base: BaseKey | None = None
     depth, at = 0, 1
     try:
-        if codec == _DELTA_ON_EXCHANGE:
+        if codec in _ON_EXCHANGE:
             depth, base = _SEQ.unpack_from(data, 1)
             at += _SEQ.size
-        elif codec == _DELTA_ON_PREFIX:
+        elif codec in _ON_PREFIX:
             depth, base = _PREFIX_HEAD.unpack_from(data, 1)
             at += _PREFIX_HEAD.size
         elif codec not in (_RAW, _WHOLE):
-            raise BadRecord(f"body codec {codec!r}; this version reads 0, 2, 3 and 4")
+            raise BadRecord(f"body codec {codec!r}; this version reads 0 and 2 to 6")
+        check = bytes(data[at : at + CHECKSUM_BYTES])
+        at += CHECKSUM_BYTES
+        splice = None
+        if codec in (_SPLICE_ON_EXCHANGE, _SPLICE_ON_PREFIX):
+            splice, size = Splice.parse(data[at:])
+            at += size
     except struct.error as error:
         raise BadRecord(f"a record that ends after {len(data)} bytes") from error
-    check = bytes(data[at : at + CHECKSUM_BYTES])
     if len(check) < CHECKSUM_BYTES:
         raise BadRecord(f"a record that ends after {len(data)} bytes")
     if base is not None and not 1 <= depth <= MAX_DEPTH:
         raise BadRecord(f"a delta of depth {depth}; 1 to {MAX_DEPTH} are read")
-    return Packed(codec, depth, base, check, data[at + CHECKSUM_BYTES :])
+    return Packed(codec, depth, base, check, data[at:], splice)
 
 
 def unpack(data: bytes | memoryview) -> bytes:
@@ -189,7 +210,21 @@ def _value(record: Packed, base_value: bytes | None) -> bytes:
         raise BadRecord(
             f"a delta against {describe_base(record.base)}, where only a whole value may be"
         )
-    frame = b"".join((_MAGIC, record.content))
+    if record.splice is None or base_value is None:
+        return _decompress(record.content, base_value)
+    splice = record.splice
+    fresh = _decompress(record.content, splice.words(base_value))
+    if not splice.fits(len(fresh), len(base_value)) or len(fresh) + splice.copied_size > MAX_BYTES:
+        raise BadRecord("a delta that copies more than its base has")
+    return splice.join(fresh, base_value)
+
+
+def _decompress(content: bytes | memoryview, base_value: bytes | None) -> bytes:
+    """Unpack a frame.
+
+    Raises: BadRecord.
+    """
+    frame = b"".join((_MAGIC, content))
     try:
         size = get_frame_info(frame).decompressed_size
         if size is None:

@@ -16,6 +16,7 @@ from ..lmdb_keys import number_key
 from . import record_codec
 from .base64_blobs import body_place, has_blobs
 from .choose_base import Stored
+from .is_continuation import Body
 from .record_codec import PREFIX_NAME_BYTES
 from .records import Records
 
@@ -165,7 +166,8 @@ def _make_anew(database: Database, transaction: lmdb.Transaction, name: bytes) -
                 prefix, author = value, _AUTHOR
                 records.put_prefix(transaction, name, record_codec.pack(value))
             _put_use(database, transaction, run, name, author)
-            records.put(transaction, run, seq, record_codec.pack_delta(value, name, prefix, 1))
+            packed = record_codec.pack_delta(Body(value, 0), name, Body(prefix, 0), 1)
+            records.put(transaction, run, seq, packed)
 
 
 def _put_use(

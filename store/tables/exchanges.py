@@ -296,4 +296,4 @@ def _pack(place: Placement, check: bytes) -> bytes:
     stored, base, _ = place
     if base is None:
         return record_codec.pack(stored.value, check)
-    return record_codec.pack_delta(stored.value, base.key, base.value, stored.depth, check)
+    return record_codec.pack_delta(stored.body, base.key, base.body, stored.depth, check)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from playhead.store import LogCorrupt, RunInfo, Store
 from playhead.store.deltas import record_codec
 from playhead.store.deltas.base64_blobs import MOST_BYTES, Blobs, body_place, has_blobs
+from playhead.store.deltas.is_continuation import Body
 from playhead.store.encryption.key import StoreKey
 from playhead.store.lmdb_keys import number_key
 from playhead.tape.exchange import Exchange
@@ -280,7 +281,7 @@ def test_a_block_of_another_kind_is_refused(shared: Store) -> None:
     value = b"\xc1\0\0\0\5" + MARK + b"n" * 16
 
     def plant(transaction: lmdb.Transaction) -> None:
-        record_ = record_codec.pack_delta(b"x" * 500, 3, b"x" * 600, 1)
+        record_ = record_codec.pack_delta(Body(b"x" * 500, 0), 3, Body(b"x" * 600, 0), 1)
         key = number_key(3) + b"n" * 16
         transaction.put(key, record_, db=shared._database.tables["blocks"])
         with pytest.raises(BadRecord, match="is damaged: a delta against exchange 3"):

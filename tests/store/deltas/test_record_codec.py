@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.store.deltas import record_codec
+from playhead.store.deltas.is_continuation import Body
 from playhead.store.deltas.record_codec import MAX_SEQ, parse, restore
 from playhead.tape.records.codec import BadRecord
 from playhead.tape.records.zstd import ZstdCompressor
@@ -29,7 +30,7 @@ def test_a_value_comes_back_with_the_one_it_stands_on(new: bytes, base: bytes, a
     """A seq of its run, or a shared prefix."""
     value = base[:at] + new + base[at:]
     for name in (7, MAX_SEQ, b"opening's name..", 0):
-        record = parse(record_codec.pack_delta(value, name, base, 3))
+        record = parse(record_codec.pack_delta(Body(value, 0), name, Body(base, 0), 3))
         assert (record.base, record.depth) == (name, 3)
         assert restore([record], base) == value
         with pytest.raises(BadRecord, match="only a whole value"):
@@ -41,7 +42,7 @@ def test_a_value_takes_little_on_a_similar_one() -> None:
     base = random.Random(1).randbytes(300_000)
     for size in (1000, 60_000, 300_000):
         value = base[: size // 2] + b"something new" + base[size // 2 : size]
-        assert len(record_codec.pack_delta(value, 1, base[:size], 1)) < 200
+        assert len(record_codec.pack_delta(Body(value, 0), 1, Body(base[:size], 0), 1)) < 200
     assert len(record_codec.pack(b"conversation " * 100_000)) < 300
     assert record_codec.pack(b"short").endswith(b"short")
 
@@ -50,7 +51,7 @@ def test_an_edit_in_the_first_part_of_a_large_value_is_not_missed() -> None:
     """Beyond what the tables of the level remember of a base."""
     base = random.Random(2).randbytes(5_000_000)
     value = b"-".join(base[at : at + 10_000] for at in range(0, len(base), 10_000))
-    assert len(record_codec.pack_delta(value, 1, base, 1)) < len(base) // 100
+    assert len(record_codec.pack_delta(Body(value, 0), 1, Body(base, 0), 1)) < len(base) // 100
 
 
 @given(st.integers(0, 10**6), st.integers(1, 255))
@@ -61,7 +62,7 @@ def test_a_flipped_byte_never_comes_back_as_something_else(place: int, change: i
     for packed in (
         record_codec.pack(b"short"),
         record_codec.pack(value),
-        record_codec.pack_delta(value, 1, base, 2),
+        record_codec.pack_delta(Body(value, 0), 1, Body(base, 0), 2),
     ):
         flipped = bytearray(packed)
         flipped[place % len(packed)] ^= change
