@@ -15,8 +15,10 @@ from .learned import Learned
 
 LEAST = 16 * 1024
 """Bytes below which a text is searched whole: that takes no longer than to compare."""
-_MOST = 1024 * 1024
+_MOST = 4 * 1024 * 1024
 """Bytes of a text that is remembered."""
+_MOST_ALL = 8 * 1024 * 1024
+"""Bytes of all that are remembered of one run."""
 _MOST_TEXTS = 8
 MOST_WIDTH = 1024
 """Bytes that a head matches at most."""
@@ -56,8 +58,7 @@ class Resumed:
             clean = self._learned.is_clean(data)
         if len(data) <= _MOST and (looked is None or looked.searched == len(data)):
             new = _Text(data, looked, known if clean else None)
-            others = [one for one in self._texts if one is not text]
-            self._texts = (new, *others[: _MOST_TEXTS - 1])
+            self._texts = _newest([new, *(one for one in self._texts if one is not text)])
         return looked, known if clean else None
 
     def _find(self, data: bytes) -> tuple[_Text | None, int]:
@@ -93,6 +94,17 @@ class Resumed:
         if not (places or escaped or coloured or lettered):
             return None
         return Looked(places, len(data), escaped, coloured, lettered)
+
+
+def _newest(texts: list[_Text]) -> tuple[_Text, ...]:
+    """Give as many of the first texts as may be remembered."""
+    size, kept = 0, 0
+    for text in texts[:_MOST_TEXTS]:
+        size += len(text.data)
+        if size > _MOST_ALL:
+            break
+        kept += 1
+    return tuple(texts[:kept])
 
 
 def _common(one: bytes, other: bytes, probed: int) -> int:

@@ -146,10 +146,11 @@ def has_events(data: bytes) -> bool:
 
     No text of JSON has one, since no string of it has a line's end.
     """
-    return b"data:" in data and (
+    # One byte is looked for some ten times as fast as five, and a large request has mostly no line's end.
+    return (
         data.startswith((b"data:", b"\xef\xbb\xbfdata:"))
-        or b"\ndata:" in data
-        or b"\rdata:" in data
+        or (b"\n" in data and b"\ndata:" in data)
+        or (b"\r" in data and b"\rdata:" in data)
     )
 
 
