@@ -126,3 +126,13 @@ def test_only_what_is_new_is_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
         text += PROSE
     assert scanned[:2] == [len(PROSE) * 20 + 3] * 2
     assert max(scanned[2:]) < 2 * len(PROSE) + resumed_of.MOST_WIDTH
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    """Texts of megabytes are remembered as long as all of them are not too much; the newest stay."""
+    resumed = resumed_of.Resumed(finder(), Redactor(b"k" * 32)._search._learned)
+    for letter in b"abcd":
+        resumed.look(bytes([letter]) * 3_000_000)
+    assert [text.data[:1] for text in resumed._texts] == [b"d", b"c"]
+    resumed.look(b"e" * 5_000_000)
+    assert [text.data[:1] for text in resumed._texts] == [b"d", b"c"]
