@@ -98,14 +98,18 @@ def compare_files(then: LeftBehind, now: LeftBehind) -> tuple[Difference, str] |
     if told[0] == told[1]:
         told = (_say_mode(told[0], first, was), _say_mode(told[1], first, is_now))
     more = f" and {len(other) - 1} more" if len(other) > 1 else ""
-    text = f"a file that the command made differs from the recording: {one_line(first)}{more}"
+    kind = _find_mode_alone(first, was, is_now)
+    what = f"the mode of a {kind}" if kind else "a file"
+    text = f"{what} that the command made differs from the recording: {one_line(first)}{more}"
     if _lost_rights(had.get(first), has.get(first)):
         text += (
             "; its set-uid or set-gid bit alone: in a sandbox, root has no capabilities, so that writing to a file clears the bit;"
             " have the command set the bit after it has written"
         )
     if has.get(first) == UNWRITTEN:
-        text += "; it was there before and was not written: replay in a folder as it was before the recording"
+        text += "; it was there before and was not written" + (
+            "" if start else ": replay in a folder as it was before the recording"
+        )
     return Difference("files", *told), text
 
 
@@ -172,6 +176,19 @@ def _is_same(
         and then["size"] == now["size"]
         and (then["hash"] == now["hash"] or not known)
     )
+
+
+def _find_mode_alone(
+    path: str,
+    then: Mapping[str, Mapping[str, Any]] | None,
+    now: Mapping[str, Mapping[str, Any]] | None,
+) -> str:
+    """Give the kind of a path of which two effects are the same but for its mode; empty of any other."""
+    was, is_now = (then or {}).get(path), (now or {}).get(path)
+    if was is None or is_now is None:
+        return ""
+    alike = all(was[key] == is_now[key] for key in ("change", "kind", "size", "hash"))
+    return str(was["kind"]) if alike else ""
 
 
 def _say(path: str, rows: Mapping[str, Mapping[str, Any]] | None, hashes: Mapping[str, str]) -> str:

@@ -210,6 +210,23 @@ def test_a_mode_is_shown_where_it_alone_differs() -> None:
         "d/ created, mode 755",
         "d/ created, mode 700",
     )
+    assert found[1].startswith("the mode of a folder that the command made differs")
+
+
+@pytest.mark.parametrize(
+    ("folder", "advised"),
+    [({}, False), (OTHER_START, True), ({**OTHER_START, "restored": "r"}, False)],
+    ids=["the same folder", "another folder", "a restored folder"],
+)
+def test_another_folder_is_advised_where_it_was_another(
+    folder: dict[str, Any], *, advised: bool
+) -> None:
+    """A file that was there before, and was not written this time."""
+    now = Side((), {"a": UNWRITTEN}, folder)
+    found = compare_files(Side((row("a", "changed"),), {"a": "x"}).left(), now.left())
+    assert found is not None
+    assert "was not written" in found[1]
+    assert ("as it was before" in found[1]) is advised
 
 
 @pytest.mark.parametrize(
