@@ -9,6 +9,7 @@ counted twice: in all that acts, and where a call of the store is one visit, sin
 """
 
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
@@ -196,8 +197,10 @@ def _calls(function: FuncDef) -> list[CallExpr]:
 
 def main(arguments: list[str]) -> None:
     """Print the trips of a package."""
-    folder = Path(arguments[0]) if arguments else Path(__file__).resolve().parents[3]
-    package = read(folder)
+    with tempfile.TemporaryDirectory() as made:
+        # A clone may have any name; the package is found by its own.
+        (Path(made) / "playhead").symlink_to(Path(__file__).resolve().parents[2])
+        package = read(Path(arguments[0]) if arguments else Path(made))
     for hook in arguments[1:] or _HOOKS:
         for into_store in (True, False):
             trip = Walk(package, into_store=into_store).run(hook)
