@@ -35,6 +35,7 @@ from playhead.store.lmdb.database import Database
 from playhead.store.lmdb.writer import Writer
 from playhead.store.lmdb_keys import pair_key
 from playhead.store.maintenance.removal import Removal
+from playhead.store.maintenance.upgrade import upgrade
 from playhead.tape.exchange import (
     Close,
     Exchange,
@@ -172,6 +173,7 @@ def old_archive(folder: Path) -> Path:
     """Unpack the archive of `support.old_archive` and its store, which is told where the archive is now."""
     with tarfile.open(OLD) as tar:
         tar.extractall(folder, filter="data")
+    upgrade(folder / "store", None, backup=False)
     with Store.open(folder / "store") as store:
         for info in store.runs.all():
             assert info.archived is not None
