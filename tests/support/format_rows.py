@@ -10,14 +10,14 @@ from playhead.tape.redaction.finding.format_table import FORMATS, Format
 
 def row(number: int, one: Format) -> str:
     """Give one row of Markdown."""
-    begins = " ".join(f"`{_broken(prefix)}`" for prefix in one.begins) or "(in the middle)"
+    begins = " ".join(f"`{_broken(prefix)}`" for prefix in one.begins) or "`...`"
     then = "`" + one.then.replace("|", "\\|") + "`"
     names = f"`{one.name}`" + ("" if one.family in ("", one.name) else f" (`{one.family}`)")
     if one.near:
         then += f"; `{one.near[0]}` or the like is near"
     if one.named:
         then += "; not in the name of an object or a file"
-    return f"| {number} | {names} | {begins} | {then} | {one.test} |"
+    return f"| {number} | {names} | {begins} | {then} | `{one.test}` |"
 
 
 def _broken(prefix: str) -> str:
