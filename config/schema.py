@@ -114,43 +114,38 @@ class Config:
     version: int = key(
         "1",
         parse_version,
-        "Version of the file's format; a newer one is refused.",
+        "File format; newer ones are refused.",
     )
     mode: Mode = key(
         "record",
         parse_mode,
-        "Mode of new runs: `record`, `playback` or `passthrough` (forwards without recording).",
+        "For new runs: `record`, `playback` or `passthrough` (forwards without recording).",
     )
     listen: Listen = key(
         "127.0.0.1:8080",
         parse_listen,
-        "`HOST:PORT`; port 0 takes a free one. Any address but loopback needs `runs.tokens`.",
+        "`HOST:PORT`; port 0 is a free one. Beyond loopback, `runs.tokens` are required.",
     )
-    store: Path = path(
-        "./.playhead", "Folder of the runs and everything else that Playhead stores."
-    )
+    store: Path = path("./.playhead", "Folder of everything that Playhead stores.")
     durability: Durability = key(
         "process",
         member(Durability),
-        "A completed exchange survives the death of the process (`process`), or a power cut, too (`power`,"
-        " slower). See [durability](durability.md).",
+        "A completed exchange [survives](durability.md) the death of the process (`process`), or a power cut,"
+        " too (`power`, slower).",
     )
     on_full: OnFull = key(
         "stop",
         member(OnFull),
-        "While the disk is full: `stop` refuses requests, `pass` lets them go on unrecorded. See"
-        " [durability](durability.md#a-full-disk).",
+        "On a [full disk](durability.md#a-full-disk): `stop` refuses requests, `pass` lets them go on unrecorded.",
     )
     ballast_mib: int = key(
         "16",
         Integer(0, 4096),
-        "Space (MiB) that `playhead gc` and `erase` use to delete on a full disk; 0 for none.",
+        "MiB kept for `playhead gc` and `erase` on a full disk; 0 for none.",
     )
-    ca_dir: Path | None = optional_path(
-        "Folder of the CA's public files, without the private key; `null` is `<store>/ca`."
-    )
+    ca_dir: Path | None = optional_path("Folder of the CA's public files; `null` is `<store>/ca`.")
     upstream_ca: Path | None = optional_path(
-        "PEM file of roots to trust upstream, in addition to the system's."
+        "PEM file of roots to trust upstream, besides the system's."
     )
     upstream_proxy: UpstreamProxy = section(
         UpstreamProxy,
@@ -177,7 +172,7 @@ class Config:
     live_max: int = key(
         "5",
         Integer(0, 1000),
-        "Most live rules; each host of a live class counts as one. More are an error.",
+        "Most live rules and hosts of live classes; more are an error.",
     )
     live: tuple[LiveRule, ...] = entries(
         LiveRule,
@@ -229,7 +224,7 @@ class Config:
     )
     contracts: tuple[ContractRule, ...] = entries(
         ContractRule,
-        "Schemas of requests and answers. See [contracts](contracts.md).",
+        "[Schemas](contracts.md) of requests and answers.",
         example="""\
 - match: POST https://api.example.com/v1/refunds
   request: {type: object, properties: {amount: {type: integer}}, required: [amount]}
@@ -239,7 +234,7 @@ class Config:
     model_contracts: OnViolation | None = key(
         "off",
         parse_model_violation,
-        "Check model answers against the tools and formats declared in their requests: `off`, `note` or `refuse`.",
+        "Check model answers against the tools and formats that their requests declare: `off`, `note` or `refuse`.",
     )
     sink: Sink = section(
         Sink,
@@ -323,13 +318,13 @@ repeats: 20               # the same request in a row at its endpoint""",
     )
     determinism: str | None = optional(
         choice("off", "seed", "full"),
-        "Record and replay randomness (`seed`), and the clock, too (`full`), or neither (`off`). `null`: `off`"
-        " for `playhead record`, and for `playhead replay` as recorded. See [determinism](determinism.md).",
+        "[Record and replay](determinism.md) randomness (`seed`), and the clock, too (`full`), or neither "
+        "(`off`). `null`: `off` for `record`; for `replay` as recorded.",
     )
     libc_preload: str | None = optional(
         choice("auto", "off"),
-        "With `determinism`, load [a library](libc_preload.md) into programs of other runtimes: `auto`, if it can"
-        " be compiled, or `off`. `null`: `off` for `playhead record`, and for `playhead replay` as recorded.",
+        "With `determinism`, load [a library](libc_preload.md) into programs of other runtimes: `auto`, if it"
+        " can be compiled, or `off`. `null`: `off` for `record`; for `replay` as recorded.",
     )
 
     @property

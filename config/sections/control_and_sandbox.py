@@ -49,29 +49,29 @@ class Control:
     listen: Listen | None = key(
         "127.0.0.1:0",
         parse_control_listen,
-        "`HOST:PORT`, or `off`. Port 0 takes a free one.",
+        "`HOST:PORT` (port 0 is a free one), or `off`.",
     )
     """None: there is none."""
     token_file: Path | None = optional_path(
-        "File with the bearer token, mode 0600, made if missing. `null` is `<store>/private/control-token`."
+        "File of the bearer token, mode 0600, made if missing; `null` is `<store>/private/control-token`."
     )
     tls: Tls | None = custom(
         lambda value: read_section(Tls, value),
         _NO_TLS,
-        "`cert` and `key`, two PEM files. `null` is plain HTTP.",
+        "`cert` and `key`, PEM files; `null` is plain HTTP.",
         shown="null",
         shape=ref(Tls),
         section=Tls,
     )
     hosts: tuple[str, ...] = texts(
         parse_host,
-        "Further host names for it, besides its address and loopback.",
+        "Further host names, besides its address and loopback.",
         example="- playhead.internal.example.com",
     )
     public: bool = key(
         "false",
         parse_yes,
-        "`true` allows other addresses than loopback without TLS, if something else protects it.",
+        "`true` allows plain HTTP beyond loopback, if something else protects it.",
     )
 
     def check(self, given: Fields) -> None:
@@ -97,14 +97,14 @@ class Sandbox:
     replay: str = key(
         "contained",
         _parse_containment,
-        "For `playhead replay`: `contained` (reaches only the proxy), `strict` (no Unix sockets either), `none`,"
-        " or `docker` ([containers](docker.md)). See [the sandbox](sandbox.md).",
+        "[Sandbox](sandbox.md) of `replay`: `contained` (reaches only the proxy), `strict` (no Unix sockets "
+        "either), `none`, or [`docker`](docker.md).",
     )
     record: str = key(
         "none",
         _parse_record,
-        "The same for `playhead record`, or `notify` ([capture](capture.md) without a sandbox), or `auto`"
-        " (`notify` for root, else `none`).",
+        "The same of `record`, or `notify` ([capture](capture.md) without a sandbox), or `auto` (`notify` for"
+        " root, else `none`).",
     )
     ports: tuple[int, ...] = texts(
         parse_port,
@@ -114,8 +114,7 @@ class Sandbox:
     files: bool = key(
         "false",
         parse_yes,
-        "`true`: isolate [files](sandbox.md#files), too, with bubblewrap: only the working folder, a read-only"
-        " system, an empty home.",
+        "`true`: isolate [files](sandbox.md#files), too, with bubblewrap.",
     )
     pipe_search_s: float = key(
         "0.2s",
@@ -124,5 +123,5 @@ class Sandbox:
         name="pipe_search",
     )
     image: str | None = optional(
-        parse_image, "With `docker`: the image that the command is run in. The flag `--image` wins."
+        parse_image, "With `docker`: the image of the command; the flag `--image` wins."
     )

@@ -75,7 +75,7 @@ class AnswerKeys:
     json: bytes | None = declare(
         _read_json,
         None,
-        "Body as a YAML value, written as JSON, with `content-type: application/json` unless `headers` gives one.",
+        "Body as a YAML value, written as JSON, with `content-type: application/json` unless `headers` has one.",
         shape={},
     )
     text: bytes | None = key("", str.encode, "Body as text, in UTF-8.", start=_NO_BODY)
@@ -162,8 +162,8 @@ class EffectRule:
     gate: Gate | None = custom(
         _read_gate,
         None,
-        "`true` holds matching requests for approval, `duplicates` only effects that may repeat an earlier one,"
-        " `false` none. Or `when` and `deadline`, see [gates](gates.md).",
+        "`true` holds matching requests for approval, `duplicates` only effects that may repeat an earlier "
+        "one, `false` none; or `when` and `deadline` ([gates](gates.md)).",
         shown="false",
         shape={"anyOf": [{"enum": [True, False, "true", "false", "duplicates"]}, ref(Gate)]},
         section=Gate,

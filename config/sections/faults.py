@@ -83,7 +83,7 @@ class FaultRule:
     """Empty: what it does and its pattern."""
     nth: int | None = optional(
         Integer(1, MOST),
-        "Only the nth match. At most one of `nth`, `every` and `share`; default: all.",
+        "Only the nth match. At most one of `nth`, `every`, `share`; default: all.",
         shown="",
     )
     every: int | None = optional(Integer(1, MOST), "Every so many that match.", shown="")

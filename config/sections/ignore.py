@@ -25,8 +25,8 @@ class IgnoreRule:
     form: tuple[str, ...] = texts(parse_parameter, "Names of form fields.")
     regex: tuple[str, ...] = texts(
         check_regex,
-        "Regular expressions ([RE2](https://github.com/google/re2/wiki/Syntax)); their match, or first group, is"
-        " left out of path, query and form values, JSON strings and other texts.",
+        "[RE2 expressions](https://github.com/google/re2/wiki/Syntax); their match, or first group, is left "
+        "out of path, query and form values, JSON strings and other texts.",
     )
 
     def check(self, given: Fields) -> None:

@@ -16,9 +16,7 @@ from ..parse_values import (
 NO_MATCH = Match("", frozenset(), "", "", None, "")
 """Stands in for a pattern at fault."""
 MISSING_MATCH = "missing; expected a match pattern, as 'POST https://api.example.com/v1/*'"
-PATTERN = required(
-    parse_pattern, MISSING_MATCH, NO_MATCH, "Which requests: a [match pattern](match-patterns.md)."
-)
+PATTERN = required(parse_pattern, MISSING_MATCH, NO_MATCH, "A [match pattern](match-patterns.md).")
 _REASON = required(
     parse_reason,
     "missing; expected why this may go live, as 'metrics emit'",
@@ -37,7 +35,7 @@ class LiveRule:
             parse_live_match,
             MISSING_MATCH,
             NO_MATCH,
-            "Requests; or a local service, as `tcp://127.0.0.1:PORT` or `unix:///PATH`.",
+            "Requests, or a local service: `tcp://127.0.0.1:PORT`, `unix:///PATH`.",
         )
     )
     reason: str = field(metadata=_REASON)

@@ -48,8 +48,8 @@ class Playback:
     effects: str = key(
         "stub",
         choice("stub", "refuse"),
-        "Effects that are not on the tape: `stub` ([by a rule or a similar"
-        " recording](effects.md#answers-to-effects-in-playback)), or `refuse`.",
+        "Effects that the tape lacks: [`stub`](effects.md#answers-to-effects-in-playback) (by a rule or a "
+        "similar recording), or `refuse`.",
     )
     pace: float = key(
         "instant",
@@ -65,12 +65,12 @@ class Playback:
     late: str = key(
         "held",
         choice("held", "served"),
-        "Answers for which the recorded client [did not wait](failures.md#leaving): `held` back, or `served`.",
+        "Answers for which the recorded client [did not wait](failures.md#leaving): `held` or `served`.",
     )
     late_wait: float = key(
         "60s",
         parse_duration,
-        "How long a client may wait for a held answer, or one that the tape does not have, after the recorded client left.",
+        "How long a client may wait for a held or missing answer, after the recorded client left.",
     )
     order: str = key(
         "effects",

@@ -32,13 +32,13 @@ class Retention:
     hot_s: float = key(
         "72h",
         parse_duration,
-        "With an archive: how long an ended run, or a restored copy, stays in the store. See [the archive](archive.md).",
+        "With [an archive](archive.md): how long an ended run, or a restored copy, stays in the store.",
         name="hot",
     )
     keep_s: float | None = key(
         "forever",
         parse_keep,
-        "How long an ended run is kept; [`playhead gc`](retention.md) deletes older ones.",
+        "[`playhead gc`](retention.md) deletes runs that ended longer ago.",
         name="keep",
     )
     labels: _Labels = custom(
@@ -52,8 +52,8 @@ class Retention:
     archive: ArchivePlace | None = custom(
         _read_archive,
         None,
-        "[The archive](archive.md): a folder, or `s3://BUCKET/PREFIX`, optionally with"
-        " `?endpoint_override=URL&region=NAME`, without credentials.",
+        "A folder, or `s3://BUCKET/PREFIX`, optionally with `?endpoint_override=URL&region=NAME`, without "
+        "credentials.",
         shown="null",
         shape=SCALAR,
     )

@@ -28,13 +28,13 @@ class Runs:
     grace_s: float = key(
         "10s",
         parse_duration,
-        "After a change of mode: time from the last request to the seal.",
+        "After a change of mode: from the last request to the seal.",
         name="grace",
     )
     tokens: Mapping[str, str] = custom(
         _read_tokens,
         {},
-        "Token by run name, for `HTTPS_PROXY=http://RUN:TOKEN@HOST:PORT`. `*` in the name matches any characters.",
+        "Token by run name, for `HTTPS_PROXY=http://RUN:TOKEN@HOST:PORT`; `*` matches any characters.",
         shown="{}",
         shape={"type": "object", "additionalProperties": SCALAR},
         example='"support-*": a-long-random-text',
@@ -42,7 +42,7 @@ class Runs:
     resume: str = key(
         "off",
         choice("off", "auto"),
-        "`auto`: a process with the name of a crashed run [continues it](resume.md#in-playhead-serve). `off`: it"
+        "`auto`: a process with the name of a crashed run [continues it](resume.md#in-playhead-serve); `off`:"
         " begins a new run.",
     )
     strict: bool = key(
@@ -60,7 +60,7 @@ class UpstreamEncoding:
     """By class, whether a content coding is asked for upstream: True asks for identity."""
 
     inference: bool = key(
-        "identity", _parse_identity, "`identity` (none) or `as-asked` (the agent's own choice)."
+        "identity", _parse_identity, "`identity` (none) or `as-asked` (the agent's choice)."
     )
     reads: bool = key("as-asked", _parse_identity, "The same.")
     effects: bool = key("as-asked", _parse_identity, "The same.")

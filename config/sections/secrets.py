@@ -33,8 +33,8 @@ class Encrypt:
     """Whether the store is encrypted."""
 
     key_file: Path | None = optional_path(
-        "File with the store's key: 32 bytes as base64 or hex, mode 0600. `null`: not encrypted, unless the"
-        " variable `PLAYHEAD_ENCRYPTION_KEY` holds a key, which wins."
+        "File with the [store's key](encryption.md#the-key). `null`: not encrypted, unless "
+        "`PLAYHEAD_ENCRYPTION_KEY` has a key, which wins."
     )
 
 
@@ -61,14 +61,14 @@ class RedactRule:
     pattern: str = key(
         "",
         check_secret_regex,
-        "A regular expression, over bodies, messages, URLs and header fields. Its match, or its first group, is a secret.",
+        "A regular expression over bodies, messages, URLs and header fields; its match, or first group, is a secret.",
         start="",
     )
-    path: str = key("", check_secret_regex, "A regular expression over paths; the same.", start="")
+    path: str = key("", check_secret_regex, "The same over paths.", start="")
     pii: tuple[str, ...] = texts(
         parse_personal_kind,
-        "A list of [kinds of personal data](personal-data.md): `email`, `phone`, `iban`, `card`, `ssn`."
-        " `redact: {pii: [...]}` is short for a list of this one entry.",
+        "[Kinds of personal data](personal-data.md): `email`, `phone`, `iban`, `card`, `ssn`. Short for a "
+        "list of this one entry: `redact: {pii: [...]}`.",
     )
 
     def check(self, given: Fields) -> None:

@@ -162,31 +162,30 @@ class UpstreamProxy:
     inherit: bool = key(
         "true",
         parse_yes,
-        "Take keys that are not set from `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` of Playhead's"
-        " environment.",
+        "Take missing keys from Playhead's `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`.",
     )
     http: ProxyAddress | None = optional(
         parse_proxy,
-        "Proxy for requests without TLS: `http://USER:PASSWORD@HOST:PORT`, `https://` or `socks5://`, credentials"
-        " optional; or `direct`.",
+        "For requests without TLS: `http://USER:PASSWORD@HOST:PORT`, `https://` or `socks5://`, credentials "
+        "optional; or `direct`.",
     )
-    https: ProxyAddress | None = optional(parse_proxy, "The same for requests over TLS.")
+    https: ProxyAddress | None = optional(parse_proxy, "The same over TLS.")
     no_proxy: tuple[str, ...] = texts(
         str,
-        "Further hosts reached directly: names with all below them, IP addresses, networks as `10.0.0.0/8`,"
-        " optionally with a port; `*` is all.",
+        "Further hosts reached directly: names with all below, IP addresses, networks (`10.0.0.0/8`), "
+        "optionally with a port; `*` is all.",
         example="- corp.example.com\n- 10.0.0.0/8",
     )
     hosts: Mapping[str, ProxyAddress] = custom(
         _read_hosts,
         {},
-        "Proxy by host, or `direct`, before `no_proxy`. The first match decides; `*.example.com` is every name below.",
+        "Proxy or `direct` by host, before `no_proxy`. The first match decides; `*.example.com` is every name below.",
         shown="{}",
         shape={"type": "object", "additionalProperties": SCALAR},
         example='"*.partner.example.com": socks5://127.0.0.1:1080\nintranet.example.com: direct',
     )
     credentials_file: Path | None = optional_path(
-        "File with `USER:PASSWORD` for proxies without credentials in their address."
+        "File with `USER:PASSWORD` for proxies without credentials."
     )
 
 
@@ -198,15 +197,13 @@ class ClientCertificate:
         metadata=required_texts(
             parse_host_pattern,
             "missing; expected the hosts that are shown the certificate, as [api.example.com]",
-            "Upstreams that get the certificate: names, addresses, `*.example.com`, or `*`. The first match decides.",
+            "Upstreams: names, addresses, `*.example.com`, or `*`. The first match decides.",
         )
     )
     cert: Path = field(
         metadata=required_path(
             "missing; expected a PEM file: the certificate, and those that lead to its root",
-            "PEM file with the certificate and its chain.",
+            "PEM file: certificate and chain.",
         )
     )
-    key: Path | None = optional_path(
-        "PEM file with its key, without a passphrase; `null`: in the file of the certificate."
-    )
+    key: Path | None = optional_path("PEM file: key without a passphrase; `null`: in `cert`.")

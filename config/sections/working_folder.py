@@ -13,23 +13,23 @@ class Files:
     replay: str = key(
         "auto",
         choice("auto", "overlay", "copy", "in-place"),
-        "Folder of `playhead replay`: an `overlay` over the working folder, a `copy`, the folder itself"
-        " (`in-place`), or `auto` (overlay or copy).",
+        "A replay's folder: an `overlay` over the working folder, a `copy`, the folder itself (`in-place`), "
+        "or `auto` (overlay or copy).",
     )
     save: bool = key(
         "false",
         parse_yes,
-        "Whether `playhead record` saves the contents of the folder for replays.",
+        "Whether `record` saves the folder's contents for replays.",
     )
     transaction: bool = key(
         "false",
         parse_yes,
-        "Whether `playhead record` makes a savepoint before each effect; saves contents, too.",
+        "Whether `record` makes a savepoint before each effect; saves contents, too.",
     )
     keep_writes: bool = key(
         "false",
         parse_yes,
-        "Whether writes of a replay are put into the working folder at the end.",
+        "Whether a replay's writes are put into the working folder at the end.",
     )
-    max_file_mib: int = key("16", Integer(1, 1024), "Contents of larger files are not saved (MiB).")
-    max_mib: int = key("512", Integer(1, 1 << 20), "How much content is saved of one folder (MiB).")
+    max_file_mib: int = key("16", Integer(1, 1024), "Larger files are not saved (MiB).")
+    max_mib: int = key("512", Integer(1, 1 << 20), "Most content saved of one folder (MiB).")
