@@ -3,7 +3,7 @@
 That is the table of exit codes in `docs/commands.md`, the man page `proxy/command_line/playhead.1`, `config/playhead.yaml`,
 `config/playhead.schema.json`, and the tables of `docs/configuration.md`, `docs/configuration-rules.md` and `docs/configuration-secrets.md`: each line
 `<!-- keys: NAME ... -->` there is followed by the table of these keys, where `runs.*` is all keys of a section and
-`effects[].*` all keys of one entry.
+`effects[].*` all keys of one entry. `<!-- block: NAME ... -->` is followed by the same as a block of YAML.
 """
 
 import json
@@ -31,6 +31,7 @@ _HEAD = """\
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _SEE = re.compile(r"([Ss]ee) \[[^\]]+\]\(([\w-]+\.md)[^)]*\)")
 _MARK = re.compile(r"^(<!-- keys: (.+) -->\n)(?:\|.*\n)*", re.MULTILINE)
+_BLOCK = re.compile(r"^(<!-- block: (.+) -->\n)(?:```\n(?:(?!```).*\n)*```\n)?", re.MULTILINE)
 
 
 def yaml() -> str:
@@ -97,7 +98,8 @@ def _shape(section: type) -> str:
 
 def page(text: str) -> str:
     """Give a page with its tables as they should be."""
-    return _MARK.sub(lambda mark: mark[1] + _table(mark[2].split()), text)
+    text = _MARK.sub(lambda mark: mark[1] + _table(mark[2].split()), text)
+    return _BLOCK.sub(lambda mark: f"{mark[1]}```\n{_block(mark[2].split())}```\n", text)
 
 
 def _table(names: list[str]) -> str:
@@ -107,6 +109,28 @@ def _table(names: list[str]) -> str:
         for path, key in _find(name)
     )
     return f"| key | default | |\n|---|---|---|\n{rows}"
+
+
+def _block(names: list[str]) -> str:
+    """Give keys as YAML: each with its default, and its sentence behind it, or above it if that is too long."""
+    lines: list[str] = []
+    section = ""
+    for path, key in (found for name in names for found in _find(name)):
+        above, _, name = path.rpartition(".")
+        entry = above.endswith("[]")
+        first = above != section
+        if first and above:
+            lines.append(f"{above.removesuffix('[]').rpartition('.')[2]}:")
+        section = above
+        pad = "" if not above else "  - " if entry and first else "    " if entry else "  "
+        shown = f"{pad}{name}: {key.default}".rstrip()
+        sentence = _plain(key.sentence).replace("`", "").removesuffix(".")
+        if len(shown) + len(sentence) < _WIDTH - 20 or (entry and first):
+            lines.append(f"{shown:<27} # {sentence}")
+        else:
+            pad = " " * len(pad)
+            lines += [f"{pad}# {line}" for line in textwrap.wrap(sentence, _WIDTH)] + [shown]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _find(name: str) -> Iterator[tuple[str, Key]]:
