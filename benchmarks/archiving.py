@@ -93,7 +93,7 @@ def archiving(plan: Plan) -> list[Section]:
             )
         )
         section.facts[name] = {
-            "archive": f"{found.bytes / found.files:.0f}x",
+            "archive": f"{found.bytes / found.files:.0f}",
             "archived step p95, ms": f"{found.step_s * 1e3:.0f}",
             f"restore of {_STEPS} steps, s": f"{found.restore_s:.1f}",
         }

@@ -67,7 +67,7 @@ def carrying(plan: Plan) -> list[Section]:
             )
         )
         whole = 100 * (1 - found.wrong / (found.exchanges * len(_WAYS)))
-        section.facts[name] = {"tape file": f"{ratio:.0f}x", "byte-exact": f"{whole:.4g} %"}
+        section.facts[name] = {"tape file": f"{ratio:.0f}", "byte-exact": f"{whole:.4g} %"}
         section.raw[name] = {"ratio": ratio, "wrong": found.ways}
         section.bars.append(Bar(f"{name}: byte-exact every way", 100, whole, "%", least=True))
     section.notes += skipped()

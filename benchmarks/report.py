@@ -72,7 +72,7 @@ def render_joint(sections: Sequence[Section], caption: str) -> str:
         f"| traffic | {' | '.join(head)} |",
         f"|---|{'---:|' * len(head)}",
         *(
-            f"| {traffic} | {' | '.join(facts.get(name, '') for name in head)} |"
+            f"| `{traffic}` | {' | '.join(facts.get(name, '') for name in head)} |"
             for traffic, facts in rows.items()
         ),
     ]

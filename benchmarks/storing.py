@@ -82,9 +82,9 @@ def storing(plan: Plan) -> list[Section]:
         section.rows.append(_row(name, found))
         section.bars += _bars(name, found, quick=plan.quick)
         section.facts[name] = {
-            "said, MB": f"{found.bytes / 1e6:,.0f}",
-            "values": f"{found.bytes / found.values:.0f}x",
-            "data file": f"{found.bytes / found.file:.0f}x",
+            "sent, MB": f"{found.bytes / 1e6:,.0f}",
+            "values": f"{found.bytes / found.values:.0f}",
+            "data file": f"{found.bytes / found.file:.0f}",
             "pack 60 KB, ms": f"{found.write_ms:.2f}",
             "read p99, ms": f"{found.read_ms(0.99):.1f}",
         }
