@@ -168,7 +168,7 @@ def measure_savepoints(
         target = store.folders.find(run, seq)
         assert target is not None
         with back.once():
-            restore_folder(config, store, target, folder, force=False)
+            restore_folder(config, store, run, target, folder, force=False)
         equal = equal and snapshot(folder) == seen[seq]
     return [saved, point, back], equal
 

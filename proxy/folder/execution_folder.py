@@ -52,7 +52,7 @@ from .overlay_support import (
     overlay_rows,
     try_namespace,
 )
-from .restore import Plan, apply_plan, name_files
+from .restore import Plan, apply_plan, name_paths
 
 AUTO, OVERLAY, COPY, IN_PLACE = "auto", "overlay", "copy", "in-place"
 SMALL_ENTRIES, SMALL_BYTES = 200, 4 << 20
@@ -455,7 +455,7 @@ def prepare(
         execution.differs = list(seen.differs)
         execution.uncompared = list(seen.uncompared)
         if seen.unlisted:
-            names = name_files(map(wanted.redact, seen.unlisted))
+            names = name_paths(map(wanted.redact, seen.unlisted))
             execution.unlisted = f"what its manifest leaves out: {names}"
         if changes and execution.mode != IN_PLACE:
             assert seen.then is not None

@@ -1,5 +1,7 @@
 """Make a folder what a manifest says, writing only what differs; nothing is lost that nobody has kept, unless that is asked for.
 
+Only what the recording knew is ever removed: what came to the folder otherwise stays, whatever is asked for.
+
 Files are written into a folder of their own first, and then renamed into their places: a file is there whole or as before, and where
 there is no room for all of them nothing is changed. What somebody saves meanwhile stays, and is named. Folders are gone through from
 the outside in: what is to be a folder is one, and no link, before anything is written in it.
@@ -9,12 +11,12 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from ...store import StoreError
-from ...tape.folders.changes import Change, FileEffect, find_changes
+from ...tape.folders.changes import Change, FileEffect, find_changes, is_of_git
 from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
 from .file_contents import hash_file
 from .left_out_paths import list_all, look_closer
@@ -38,6 +40,10 @@ class Restored(NamedTuple):
     """Paths whose content was not saved: left as they are."""
     left: list[bytes]
     """Paths that somebody changed meanwhile: left as they are."""
+    blocked: tuple[bytes, ...] = ()
+    """Folders that were to be something else, and stay because something in them is in no manifest of the run."""
+    unknown: tuple[bytes, ...] = ()
+    """What is in no manifest of the run, and stays; of a folder not what is in it."""
 
 
 class Plan(NamedTuple):
@@ -55,11 +61,16 @@ class Plan(NamedTuple):
     """Files that differ, and whose content was not saved."""
     present: Mapping[bytes, Entry] | None = None
     """What was there when the folder was looked at, with hashes as far as they are known; None where nobody else writes to it."""
+    blocked: Mapping[bytes, bytes] = {}
+    """Folders that cannot become something else, with a path in each that is in no manifest of the run."""
+    unknown: tuple[bytes, ...] = ()
+    """What is in no manifest of the run."""
 
 
 def make_plan(
     target: Manifest,
     present: Manifest,
+    known: Container[bytes],
     holds: Callable[[bytes], bool],
     has: Callable[[bytes], bool],
     find_unknown: Callable[[Mapping[bytes, Entry]], Collection[bytes]],
@@ -68,6 +79,7 @@ def make_plan(
 
     What a listing left out is looked at where it is in the way: rules of now may ignore what they did not ignore then.
 
+    known: the paths of all manifests of the run: nothing else is removed.
     holds: whether the store has a content, by its hash; what it has is not lost.
     has: whether a content can be had at all.
     find_unknown: gives the paths of those links and other entries without a content that no manifest has (`unsaved_entries.py`).
@@ -85,11 +97,14 @@ def make_plan(
     def differs(path: bytes, was: Entry, now: Entry) -> bool:
         return not now.digest or (was.digest or hash_once(path)) != now.digest
 
+    blocked = _find_blocked(target, present, known)
     changes = [
         one
         for one in find_changes(present.entries, target.entries, differs)
+        if one.path not in blocked
+        and not any(above in blocked for above in parents(one.path))
         # Whether it was there then, nobody knows: its folder was not listed.
-        if one.change is not Change.DELETED or target.knows(one.path)
+        and (one.change is not Change.DELETED or (one.path in known and target.knows(one.path)))
     ]
     changed = {one.path for one in changes}
     retimed = [
@@ -97,6 +112,7 @@ def make_plan(
         for path, entry in target.entries.items()
         if entry.kind is Kind.FILE
         and path not in changed
+        and path not in blocked
         and present.entries[path].modified_ns != entry.modified_ns
     ]
     gone = {
@@ -115,7 +131,12 @@ def make_plan(
     }
     folders = {above for path in present.entries for above in parents(path)}
     bare = {
-        path: was for path, was in gone.items() if was.kind is not Kind.FILE and path not in folders
+        path: was
+        for path, was in gone.items()
+        if was.kind is not Kind.FILE
+        and path not in folders
+        # What is ignored in it is not listed, and keeps it.
+        and not (was.is_folder and _has_something(folder + b"/" + path))
     }
     losses = sorted(unheld | set(find_unknown(bare) if bare else ()))
     missing = [
@@ -130,7 +151,42 @@ def make_plan(
     for path, digest in hashed.items():
         if path in seen:
             seen[path] = seen[path]._replace(digest=digest)
-    return Plan(folder, target, changes, retimed, losses, missing, seen)
+    unknown = _find_unknown_tops(present, known)
+    return Plan(folder, target, changes, retimed, losses, missing, seen, blocked, unknown)
+
+
+def _find_blocked(
+    target: Manifest, present: Manifest, known: Container[bytes]
+) -> dict[bytes, bytes]:
+    """Find the folders that are to be something else although something in them is in no manifest of the run; give one such path."""
+    blocked: dict[bytes, bytes] = {}
+    for path in present.entries:
+        if path in known:
+            continue
+        for above in parents(path):
+            then = target.entries.get(above)
+            if then is not None and not then.is_folder:
+                blocked.setdefault(above, path)
+    return blocked
+
+
+def _find_unknown_tops(present: Manifest, known: Container[bytes]) -> tuple[bytes, ...]:
+    """Find what is in no manifest of the run, without what is in such a folder, and in a repository's own."""
+    return tuple(
+        path
+        for path in sorted(present.entries)
+        if path not in known
+        and not is_of_git(path)
+        and ((above := path.rpartition(b"/")[0]) == b"" or above in known)
+    )
+
+
+def _has_something(folder: bytes) -> bool:
+    try:
+        with os.scandir(folder) as found:
+            return next(found, None) is not None
+    except OSError:
+        return False  # it may be empty, and then it would go
 
 
 def _would_go(was: Entry, then: Entry | None) -> bool:
@@ -166,24 +222,33 @@ def _is_mode_alone(
 def require_harmless(plan: Plan) -> None:
     """Refuse a plan by which work would be lost, or that cannot be done whole. Raises: StoreError."""
     if plan.losses:
+        them = "them" if len(plan.losses) > 1 else "it"
         raise StoreError(
-            f"{count_files(plan.losses)} in {show_path(plan.folder)} would be lost, for no savepoint has them: {name_files(plan.losses)}",
+            f"{count_paths(plan.losses)} in {show_path(plan.folder)} would be lost, for no savepoint has {them}: {name_paths(plan.losses)}",
             "keep them elsewhere, or commit and copy them; --force overwrites them",
         )
-    if plan.missing:
+    if plan.blocked:
+        path, inner = min(plan.blocked.items())
         raise StoreError(
-            f"{count_files(plan.missing)} cannot be restored, for their content was not saved: {name_files(plan.missing)}",
+            f"{count_paths(plan.blocked)} in {show_path(plan.folder)} cannot be restored: {show_path(path)} is a folder now,"
+            f" and {show_path(inner)} in it is in no manifest of the run",
+            "move that elsewhere; --force restores the rest and leaves such folders as they are",
+        )
+    if plan.missing:
+        its = "their" if len(plan.missing) > 1 else "its"
+        raise StoreError(
+            f"{count_paths(plan.missing)} cannot be restored, for {its} content was not saved: {name_paths(plan.missing)}",
             "--force restores the rest and leaves these as they are",
         )
 
 
-def count_files(paths: list[bytes]) -> str:
-    """Say how many files these are."""
-    return f"{len(paths)} files" if len(paths) > 1 else "a file"
+def count_paths(paths: Collection[bytes]) -> str:
+    """Say how many paths these are: files, links, folders."""
+    return f"{len(paths)} paths" if len(paths) > 1 else "one path"
 
 
-def name_files(paths: Iterable[bytes]) -> str:
-    """Name the first of some files, and say how many more there are."""
+def name_paths(paths: Iterable[bytes]) -> str:
+    """Name the first of some paths, and say how many more there are."""
     paths = list(paths)
     more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
     return ", ".join(map(show_path, paths[:_MOST_NAMED])) + more
@@ -221,7 +286,14 @@ def apply_plan(plan: Plan, read: Callable[[bytes], bytes]) -> Restored:
     for path, entry in sorted(target.entries.items(), reverse=True):
         if entry.is_folder:
             _finish_folder(folder + b"/" + path, entry)
-    return Restored(written, removed, sorted(skipped), sorted(places.left))
+    return Restored(
+        written,
+        removed,
+        sorted(skipped),
+        sorted(places.left),
+        tuple(sorted(plan.blocked)),
+        plan.unknown,
+    )
 
 
 def _stage(

@@ -7,7 +7,7 @@ a file whose content is kept.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...store import Store
+from ...store import RunInfo, Store
 from ...tape.folders.manifest import Entry, Kind
 
 _Trait = tuple[Kind, bytes]
@@ -32,6 +32,15 @@ def find_unknown(
         if not left:
             break
     return frozenset(left)
+
+
+def find_paths(store: Store, info: RunInfo) -> frozenset[bytes]:
+    """Give all paths that the manifest and the savepoints of a run have. Raises: LogCorrupt."""
+    manifest = store.folders.find(info)
+    paths = set(manifest.entries if manifest is not None else ())
+    for step in store.folders.list_savepoints(info):
+        paths.update(step.written)
+    return frozenset(paths)
 
 
 def _trait(path: bytes, entry: Entry) -> _Trait:

@@ -23,13 +23,13 @@ from ..folder.restore import (
     Plan,
     Restored,
     apply_plan,
-    count_files,
+    count_paths,
     make_plan,
-    name_files,
+    name_paths,
     require_harmless,
 )
 from ..folder.savepoints import END
-from ..folder.unsaved_entries import find_unknown, list_kept
+from ..folder.unsaved_entries import find_paths, find_unknown, list_kept
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.archive_changes import find_archives
@@ -77,7 +77,7 @@ def show_files(config: Config, run: str, options: FilesOptions) -> int:
             store, info, parse_savepoint(options.at if options.at is not None else _START_WORD)
         )
         if options.restore is not None:
-            return _restore(config, store, manifest, options.restore, options)
+            return _restore(config, store, info, manifest, options)
         if options.at is not None:
             start = _find(store, info, None)
             return _show_changes(_find_sure(start, manifest), options)
@@ -184,19 +184,23 @@ def _show_changes(changes: list[FileEffect], options: FilesOptions) -> int:
 
 
 def _restore(
-    config: Config, store: Store, target: Manifest, folder: Path, options: FilesOptions
+    config: Config, store: Store, info: RunInfo, target: Manifest, options: FilesOptions
 ) -> int:
+    folder = options.restore
+    assert folder is not None
     if not target.saved:
         raise StoreError(
             "the contents of the folder were not saved with this run",
             "record with --save-files or --transaction",
         )
-    done = restore_folder(config, store, target, folder, force=options.force)
+    done = restore_folder(config, store, info, target, folder, force=options.force)
+    stays = [*done.blocked, *done.unknown]
     if options.as_json:
         told = {
             "written": done.written,
             "removed": done.removed,
             "skipped": [show_path(one) for one in done.skipped],
+            "stays": [show_path(one) for one in stays],
             "placeholders": _redacted(target),
         }
         click.echo(json.dumps(told, indent=1))
@@ -204,6 +208,12 @@ def _restore(
     click.echo(f"{folder}: {done.written} written, {done.removed} removed")
     for path in done.skipped:
         click.echo(f"not saved, and left as it is: {show_path(path)}")
+    for path in done.blocked:
+        click.echo(
+            f"left as it is, because something in it is in no manifest of the run: {show_path(path)}"
+        )
+    if done.unknown:
+        click.echo(f"in no manifest of the run, and left as it is: {name_paths(done.unknown)}")
     for name in _redacted(target):
         click.echo(f"with placeholders for secrets: {name}")
     return 0
@@ -215,9 +225,15 @@ def _redacted(manifest: Manifest) -> list[str]:
 
 
 def restore_folder(
-    config: Config, store: Store, target: Manifest, folder: Path, *, force: bool
+    config: Config,
+    store: Store,
+    info: RunInfo,
+    target: Manifest,
+    folder: Path,
+    *,
+    force: bool,
 ) -> Restored:
-    """Make a folder what a manifest says; writes what differs alone. Blocks.
+    """Make a folder what a manifest of a run says; writes what differs alone, and removes what that run knew alone. Blocks.
 
     force: overwrite what no savepoint has, and leave as it is what was not saved.
     Raises: StoreError, where that is refused, or where somebody changed files meanwhile, which stay as they are; LogCorrupt.
@@ -242,6 +258,7 @@ def restore_folder(
         plan = make_plan(
             target,
             present,
+            find_paths(store, info),
             store.folders.holds,
             has,
             lambda found: find_unknown(list_kept(store), found),
@@ -266,8 +283,8 @@ def _require_whole(done: Restored, folder: Path) -> Restored:
     if done.left:
         was, stay = ("were", "stay") if len(done.left) > 1 else ("was", "stays")
         raise StoreError(
-            f"{count_files(done.left)} in {str(folder)!r} changed or {was} removed while it was restored, and {stay} so:"
-            f" {name_files(done.left)}; the rest was restored ({done.written} written, {done.removed} removed)",
+            f"{count_paths(done.left)} in {str(folder)!r} changed or {was} removed while it was restored, and {stay} so:"
+            f" {name_paths(done.left)}; the rest was restored ({done.written} written, {done.removed} removed)",
             "keep them elsewhere if you need them, and restore once more while nothing else writes to the folder",
         )
     return done

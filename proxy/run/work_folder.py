@@ -29,7 +29,7 @@ from ..folder.recording import (
     effect_rows,
     find_umask,
 )
-from ..folder.restore import NotBegun, count_files, name_files
+from ..folder.restore import NotBegun, count_paths, name_paths
 from ..folder.savepoints import END, Savepoints
 from ..sandbox.channel import write_variables
 from ..standard_streams import print_status
@@ -283,8 +283,8 @@ def _explain_left(folder: str, kept: Kept) -> EngineError | None:
         return None
     was, stay = ("were", "stay") if len(kept.left) > 1 else ("was", "stays")
     return EngineError(
-        f"{count_files(kept.left)} in {folder} changed or {was} removed while the command ran, and {stay} so:"
-        f" {name_files(kept.left)}; all else that the command wrote was kept",
+        f"{count_paths(kept.left)} in {folder} changed or {was} removed while the command ran, and {stay} so:"
+        f" {name_paths(kept.left)}; all else that the command wrote was kept",
         "replay once more while nothing else writes to the folder, if you want what the command wrote there",
     )
 

@@ -179,7 +179,7 @@ def test_a_step_can_be_had_back(project: Project, tmp_path: Path) -> None:
     (other / "sum.py").write_text("an hour's work")
     again = playhead("files", "r", *flags)
     assert again.returncode == 2
-    assert "would be lost, for no savepoint has them: sum.py" in again.stderr
+    assert "would be lost, for no savepoint has it: sum.py" in again.stderr
     assert "--force" in again.stderr
     # Rules of now do not make it less of a loss.
     (other / "sum.py").write_bytes((project.folder / "sum.py").read_bytes())

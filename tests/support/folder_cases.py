@@ -233,6 +233,8 @@ class Hidden(NamedTuple):
     """Python, run in a folder as that of `Write` that was listed before."""
     work: str
     """The path that is named."""
+    stays: bool = False
+    """Whether it is in no manifest, so that it stays even with `--force`."""
 
 
 HIDDEN = (
@@ -250,6 +252,7 @@ HIDDEN = (
         "a file below a folder with a name that is always ignored",
         "os.unlink('keep.txt'); os.makedirs('keep.txt/node_modules'); open('keep.txt/node_modules/x', 'w').write('work')",
         "keep.txt/node_modules/x",
+        stays=True,
     ),
     Hidden(
         "an ignored file in the place of a folder",
@@ -260,11 +263,13 @@ HIDDEN = (
         "a file in an ignored folder in the place of a file",
         "os.unlink('edit.txt'); os.mkdir('edit.txt'); open('edit.txt/x', 'w').write('work'); open('.gitignore', 'w').write('edit.txt')",
         "edit.txt/x",
+        stays=True,
     ),
     Hidden(
         "an ignored file in a folder in the place of a link",
         "os.unlink('link'); os.mkdir('link'); open('link/x.log', 'w').write('work'); open('.gitignore', 'w').write('*.log')",
         "link/x.log",
+        stays=True,
     ),
 )
 

@@ -489,7 +489,7 @@ def test_a_restore_goes_on_past_what_changed_meanwhile(
     config = override(Config(), {"store": str(recorded.store.path)})
     with pytest.raises(StoreError, match=r"and stays so: keep.txt; .*1 written"):
         working_folder_files.restore_folder(
-            config, recorded.store, start, recorded.work, force=False
+            config, recorded.store, recorded.run, start, recorded.work, force=False
         )
     assert (recorded.work / "keep.txt").read_text() == "mine"
     assert (recorded.work / "edit.txt").read_text() == "edit"

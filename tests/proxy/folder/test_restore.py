@@ -68,7 +68,8 @@ class Held:
         has = self.contents.__contains__
         present = look(str(folder), known=target.entries)
         present = leave_out_ignored(present, target, self.contents.__getitem__)
-        plan = make_plan(target, present, has, has, self._find_unknown)
+        known = {path for one in self.manifests for path in one.entries} | target.entries.keys()
+        plan = make_plan(target, present, known, has, has, self._find_unknown)
         if not force:
             require_harmless(plan)
         done = False
@@ -144,8 +145,8 @@ def test_work_that_no_savepoint_has_is_not_lost(work: Path) -> None:
     held = Held()
     start, before = held.manifest(work), snapshot(work)
     (work / "c0/edit.txt").write_text("an hour's work")
-    (work / "c1/new.txt").write_text("more of it")
-    with pytest.raises(StoreError, match=r"2 files .* c0/edit.txt, c1/new.txt") as refused:
+    (work / "c1/edit.txt").write_text("more of it")
+    with pytest.raises(StoreError, match=r"2 paths .* c0/edit.txt, c1/edit.txt") as refused:
         held.restore(start, work)
     assert "--force" in refused.value.hint
     assert (work / "c0/edit.txt").read_text() == "an hour's work"
@@ -188,16 +189,15 @@ def test_no_link_is_followed_out_of_the_folder(tmp_path: Path) -> None:
 
 
 WORK = (
-    # what the user made of the folder after the last savepoint, and the path that would be lost
+    # what the user made of the folder after the last savepoint, and the path that would be lost: all are in some manifest
     ("os.unlink('link'); os.symlink('/mine', 'link')", "link"),
     ("os.unlink('edit.txt'); os.symlink('/mine', 'edit.txt')", "edit.txt"),
     ("shutil.rmtree('sub'); os.symlink('/mine', 'sub')", "sub"),
-    ("os.symlink('/mine', 'new')", "new"),
-    ("os.mkdir('d'); os.symlink('/mine', 'd/new')", "d/new"),
-    ("os.mkfifo('pipe')", "pipe"),
+    ("os.unlink('new'); os.symlink('/mine', 'new')", "new"),
+    ("os.unlink('new'); os.mkfifo('new')", "new"),
     ("os.unlink('edit.txt'); os.mkfifo('edit.txt')", "edit.txt"),
-    ("socket.socket(socket.AF_UNIX).bind('s')", "s"),
-    ("os.mkdir('d')", "d"),
+    ("os.unlink('new'); socket.socket(socket.AF_UNIX).bind('new')", "new"),
+    ("os.unlink('new'); os.mkdir('new')", "new"),
     ("os.unlink('edit.txt'); os.mkdir('edit.txt')", "edit.txt"),
 )
 
@@ -208,11 +208,13 @@ def test_work_without_a_content_is_not_lost(tmp_path: Path, program: str, path: 
     work, held = tmp_path / "work", Held()
     make_case(work)
     start = held.manifest(work)
+    (work / "new").write_text("the command's")
+    held.manifest(work)
     subprocess.run(
         [sys.executable, "-c", f"import os, shutil, socket\n{program}"], cwd=work, check=True
     )
     after = snapshot(work)
-    with pytest.raises(StoreError, match=f"would be lost, .* has them: {path}$"):
+    with pytest.raises(StoreError, match=f"one path .* would be lost, .* has it: {path}$"):
         held.restore(start, work)
     assert snapshot(work) == after
     held.manifest(work)
@@ -236,7 +238,7 @@ def test_a_closed_folder_is_opened_and_closed_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", HIDDEN, ids=lambda case: case.name)
 def test_work_that_is_left_out_of_a_listing_is_not_lost(case: Hidden, tmp_path: Path) -> None:
-    """Whatever rules of now ignore; `--force` makes the folder what it was."""
+    """Whatever rules of now ignore; `--force` makes the folder what it was, but for what is in no manifest."""
     work = tmp_path / "work"
     make_case(work)
     held = Held()
@@ -245,11 +247,75 @@ def test_work_that_is_left_out_of_a_listing_is_not_lost(case: Hidden, tmp_path: 
         [sys.executable, "-c", f"import os, shutil\n{case.program}"], cwd=work, check=True
     )
     after = snapshot(work)
-    with pytest.raises(StoreError, match=f"would be lost, .*{case.work}(,|$)"):
+    says = f"would be lost, .*{case.work}(,|$)"
+    if case.stays:
+        says = "is a folder now, and {}/{} in it".format(*case.work.split("/"))
+    with pytest.raises(StoreError, match=says):
         held.restore(start, work)
     assert snapshot(work) == after
-    held.restore(start, work, force=True)
-    assert snapshot(work).items() >= before.items()
+    done = held.restore(start, work, force=True)
+    found = snapshot(work)
+    if case.stays:
+        above = case.work.partition("/")[0]
+        assert done.blocked == (os.fsencode(above),)
+        kept = {path for path in after if path.partition("/")[0] == above}
+        assert {path: found[path] for path in kept} == {path: after[path] for path in kept}
+        del before[above]
+    else:
+        assert done.blocked == ()
+    assert found.items() >= before.items()
+
+
+UNKNOWN = (
+    # what somebody made that no manifest has, and what is named
+    ("open('mine', 'w').write('m')", (b"mine",)),
+    ("open('sub/mine', 'w').write('m')", (b"sub/mine",)),
+    ("os.makedirs('d/e'); open('d/e/mine', 'w').write('m')", (b"d",)),
+    ("os.mkdir('sub/d')", (b"sub/d",)),
+    ("os.symlink('/x', 'l'); os.mkfifo('p')", (b"l", b"p")),
+    ("shutil.copy('keep.txt', 'copy')", (b"copy",)),  # its content is kept, the path is not
+    ("open('new/mine', 'w').write('m')", (b"new/mine",)),
+    ("os.makedirs('.git/refs/heads'); open('.git/refs/heads/mine', 'w').write('m')", ()),
+)
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(("program", "named"), UNKNOWN, ids=[row[0] for row in UNKNOWN])
+def test_what_is_in_no_manifest_stays(
+    tmp_path: Path, program: str, named: tuple[bytes, ...], *, force: bool
+) -> None:
+    """It is no reason to refuse, and `--force` does not remove it; what the command made goes."""
+    work, held = tmp_path / "work", Held()
+    make_case(work)
+    start, before = held.manifest(work), snapshot(work)
+    (work / "new").mkdir()
+    (work / "new/x").write_text("the command's")
+    held.manifest(work)
+    theirs = snapshot(work)
+    subprocess.run([sys.executable, "-c", f"import os, shutil\n{program}"], cwd=work, check=True)
+    theirs = {path: one for path, one in snapshot(work).items() if path not in theirs}
+    done = held.restore(start, work, force=force)
+    assert done.unknown == named
+    assert done.blocked == ()
+    found = snapshot(work)
+    assert found.items() >= {**before, **theirs}.items()
+    assert "new/x" not in found
+
+
+def test_a_folder_that_holds_only_ignored_files_is_no_loss(tmp_path: Path) -> None:
+    """It stays, for a folder is removed only if it is empty, even where a manifest had something else at its path."""
+    work, held = tmp_path / "work", Held()
+    make_case(work)
+    (work / ".gitignore").write_text("*.log\n")
+    start = held.manifest(work)
+    (work / "logs").write_text("a file of the command's")
+    held.manifest(work)
+    (work / "logs").unlink()
+    for name in ("logs", "more"):
+        (work / name).mkdir()
+        (work / name / "x.log").write_text("mine")
+    assert held.restore(start, work).removed == 0
+    assert (work / "logs/x.log").read_text() == (work / "more/x.log").read_text() == "mine"
 
 
 def test_an_ignored_file_that_nobody_touched_stays_the_very_same(tmp_path: Path) -> None:
@@ -262,7 +328,7 @@ def test_an_ignored_file_that_nobody_touched_stays_the_very_same(tmp_path: Path)
     (work / "sub/x.log").write_text("never listed")
     held.contents[blake3((work / ".gitignore").read_bytes()).digest()] = b""
     inode = (work / "edit.txt").stat().st_ino
-    assert held.restore(start, work) == Restored(0, 1, [], [])
+    assert held.restore(start, work) == Restored(0, 0, [], [], (), (b".gitignore",))
     assert (work / "edit.txt").stat().st_ino == inode
     assert (work / "sub/x.log").read_text() == "never listed"
 
