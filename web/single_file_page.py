@@ -259,6 +259,8 @@ def _files(view: dict[str, Any] | None) -> dict[str, Any] | None:
     about = (
         f"{view['folder']}: {view['files']:,} files, {show_bytes(view['bytes'])}{commit}{branch}"
     )
+    if view["cut"]:
+        about += f"; more is not known: {view['cut']}"
     rows = [[one["at"], one["paths"], one["more"]] for one in view["rows"]]
     return {"about": about, "rows": rows}
 

@@ -55,4 +55,6 @@ class Savepoints:
         self._number += 1
         step = recording.hide(find_step(last, made, touched))
         self._store.folders.save_step(run, self._number, step, contents)
-        self._last = made
+        # What was not listed this time is what it was, as in what is stored.
+        before = {path: one for path, one in last.entries.items() if not made.knows(path)}
+        self._last = replace(made, entries={**before, **made.entries}) if before else made

@@ -12,7 +12,7 @@ import click
 from ...config import Config
 from ...store import RunInfo, Store, StoreError
 from ...tape.folders.changes import FileEffect, find_changes, only_sure
-from ...tape.folders.manifest import SECRET, Kind, Manifest, show_path
+from ...tape.folders.manifest import SECRET, Kind, Manifest, say_unlisted, show_path
 from ...timeline.state.calls_before import Exchanges
 from ..folder.file_contents import hash_file
 from ..folder.git import find_tracked_ignored
@@ -72,7 +72,7 @@ def show_files(config: Config, run: str, options: FilesOptions) -> int:
         info = store.runs.get(run)
         if options.diff is not None:
             then, now = (_find(store, info, parse_savepoint(one)) for one in options.diff)
-            return _show_changes(_find_sure(then, now), options)
+            return _show_changes(then, now, options)
         manifest = _find(
             store, info, parse_savepoint(options.at if options.at is not None else _START_WORD)
         )
@@ -80,7 +80,7 @@ def show_files(config: Config, run: str, options: FilesOptions) -> int:
             return _restore(config, store, info, manifest, options)
         if options.at is not None:
             start = _find(store, info, None)
-            return _show_changes(_find_sure(start, manifest), options)
+            return _show_changes(start, manifest, options)
         return _show_savepoints(store, info, manifest, options)
 
 
@@ -122,7 +122,7 @@ def _name(seq: int) -> str:
 
 def _show_savepoints(store: Store, info: RunInfo, start: Manifest, options: FilesOptions) -> int:
     rows: list[dict[str, Any]] = []
-    before = start
+    before, listed = start, [start]
     for step in store.folders.list_savepoints(info):
         after = step.apply(before)
         counts = Counter(one.change.value for one in _find_sure(before, after))
@@ -130,8 +130,10 @@ def _show_savepoints(store: Store, info: RunInfo, start: Manifest, options: File
             {
                 "at": _name(step.seq),
                 **{word: counts[word] for word in ("created", "changed", "deleted")},
+                "not_listed": say_unlisted(before, after),
             }
         )
+        listed.append(after)
         before = after
     whys = Counter(entry.unsaved for entry in start.entries.values() if entry.unsaved)
     if options.as_json:
@@ -144,6 +146,7 @@ def _show_savepoints(store: Store, info: RunInfo, start: Manifest, options: File
             "unsaved": dict(whys),
             "placeholders": _redacted(start),
             "left_out": {show_path(path): why for path, why in start.left_out.items()},
+            "not_listed": say_unlisted(start),
             "savepoints": rows,
         }
         click.echo(json.dumps(told, indent=1))
@@ -162,10 +165,13 @@ def _show_savepoints(store: Store, info: RunInfo, start: Manifest, options: File
     for row in rows:
         told_row = ", ".join(f"{row[word]} {word}" for word in ("created", "changed", "deleted"))
         click.echo(f"{row['at']:>6}  {told_row}")
+    if cut := say_unlisted(*listed):
+        click.echo(f"more is not known: {cut}")
     return 0
 
 
-def _show_changes(changes: list[FileEffect], options: FilesOptions) -> int:
+def _show_changes(before: Manifest, after: Manifest, options: FilesOptions) -> int:
+    changes, cut = _find_sure(before, after), say_unlisted(before, after)
     if options.as_json:
         rows = [
             {
@@ -176,10 +182,12 @@ def _show_changes(changes: list[FileEffect], options: FilesOptions) -> int:
             }
             for one in changes
         ]
-        click.echo(json.dumps(rows, indent=1))
+        click.echo(json.dumps({"changes": rows, "not_listed": cut}, indent=1))
         return 0
     for one in changes:
         click.echo(f"{one.change.value} {one.text}")
+    if cut:
+        click.echo(f"more is not known: {cut}", err=True)
     return 0
 
 
@@ -194,13 +202,14 @@ def _restore(
             "record with --save-files or --transaction",
         )
     done = restore_folder(config, store, info, target, folder, force=options.force)
-    stays = [*done.blocked, *done.unknown]
+    stays, cut = [*done.blocked, *done.unknown], say_unlisted(target)
     if options.as_json:
         told = {
             "written": done.written,
             "removed": done.removed,
             "skipped": [show_path(one) for one in done.skipped],
             "stays": [show_path(one) for one in stays],
+            "not_listed": cut,
             "placeholders": _redacted(target),
         }
         click.echo(json.dumps(told, indent=1))
@@ -212,6 +221,8 @@ def _restore(
         click.echo(
             f"left as it is, because something in it is in no manifest of the run: {show_path(path)}"
         )
+    if cut:
+        click.echo(f"not restored as a whole: {cut}")
     if done.unknown:
         click.echo(f"in no manifest of the run, and left as it is: {name_paths(done.unknown)}")
     for name in _redacted(target):

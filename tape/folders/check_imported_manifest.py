@@ -4,7 +4,7 @@ A folder is made by a manifest path by path, so the rules are: a path stays with
 manifest is a folder, never a link. What holds for one machine alone (inodes), or gives rights (set-uid), is taken away.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..records.codec import BadRecord
@@ -14,7 +14,6 @@ from .manifest import (
     GitState,
     Kind,
     Manifest,
-    Step,
     pack_manifest,
     pack_step,
     show_path,
@@ -50,7 +49,8 @@ class ImportedFolder:
             return self._take_manifest(unpack_manifest(packed))
         step = unpack_step(packed)
         _require(type(step.seq) is int and 0 <= step.seq < _MOST_NUMBER, "a savepoint", step.seq)
-        made = Step(step.seq, _entries(step.written), step.gone)
+        _check_cut(step.unlisted or (), step.omitted, step.cut_by)
+        made = step._replace(written=_entries(step.written))
         assert self._now is not None
         for path in made.gone:
             _check_path(path)
@@ -68,10 +68,8 @@ class ImportedFolder:
         _require(b"\0" not in told.folder, "a folder", told.folder)
         for path, why in told.left_out.items():
             _require(type(path) is bytes and type(why) is str, "a path that is left out", path)
-        for path in told.unlisted:
-            _require(type(path) is bytes, "a path that is not listed", path)
-        _require(type(told.cut_by) is str, "a reason", told.cut_by)
-        numbers = (told.left_out_count, told.omitted, told.renamed, told.seq)
+        _check_cut(told.unlisted, told.omitted, told.cut_by)
+        numbers = (told.left_out_count, told.renamed, told.seq)
         for one in numbers:
             _require(type(one) is int and 0 <= one < _MOST_NUMBER, "a count", one)
         _require(type(told.saved) is bool and type(told.rules) is bytes, "a manifest", told.saved)
@@ -85,6 +83,13 @@ class ImportedFolder:
 def _require(fits: bool, what: str, found: object) -> None:
     if not fits:
         raise BadRecord(f"{what} of a manifest is {found!r:.60}")
+
+
+def _check_cut(unlisted: Iterable[object], omitted: object, cut_by: object) -> None:
+    for path in unlisted:
+        _require(type(path) is bytes, "a path that is not listed", path)
+    _require(type(omitted) is int and 0 <= omitted < _MOST_NUMBER, "a count", omitted)
+    _require(type(cut_by) is str, "a reason", cut_by)
 
 
 def _check_git(git: GitState) -> None:

@@ -65,11 +65,24 @@ def rename_head(
 
 def hide_step(step: Step, redact: Redact) -> Step:
     """Give a step as it is stored."""
-    names = hide_names([*_names_of(step.written), *step.gone], redact)
+    names = hide_names([*_names_of(step.written), *step.gone, *(step.unlisted or ())], redact)
     if not names:
         return step
+    made = rename_step(step, names)
+    return made._replace(written=_rename(step.written, names))
+
+
+def rename_step(step: Step, names: Mapping[bytes, bytes]) -> Step:
+    """Rename what a step has beside its entries.
+
+    names: what paths become.
+    """
     gone = tuple(names.get(path, path) for path in step.gone)
-    return step._replace(written=_rename(step.written, names), gone=gone)
+    if step.unlisted is None:
+        return step._replace(gone=gone)
+    return step._replace(
+        gone=gone, unlisted=frozenset(names.get(path, path) for path in step.unlisted)
+    )
 
 
 def find_names(manifest: Manifest, paths: Collection[bytes], redact: Redact) -> Manifest:

@@ -204,9 +204,14 @@ class Step(NamedTuple):
     seq: int
     written: Mapping[bytes, Entry]
     gone: tuple[bytes, ...]
+    unlisted: frozenset[bytes] | None = None
+    """As of a manifest; None in older savepoints, which do not say it: then as in the manifest before."""
+    omitted: int = 0
+    cut_by: str = ""
 
     def apply(self, manifest: Manifest) -> Manifest:
-        """Give the manifest after this step."""
+        """Give the manifest after this step. What was not listed by then is in it as it was before."""
+        told = self.unlisted is not None
         gone = frozenset(self.gone)
         kept = {path: entry for path, entry in manifest.entries.items() if path not in gone}
         return Manifest(
@@ -214,15 +219,15 @@ class Step(NamedTuple):
             kept | dict(self.written),
             manifest.left_out,
             manifest.left_out_count,
-            manifest.omitted,
+            self.omitted if told else manifest.omitted,
             None,
             manifest.saved,
             manifest.rules,
             0,
             self.seq,
             manifest.imported,
-            manifest.unlisted,
-            manifest.cut_by,
+            manifest.unlisted if self.unlisted is None else self.unlisted,
+            self.cut_by if told else manifest.cut_by,
         )
 
 
@@ -238,13 +243,21 @@ def find_step(before: Manifest, after: Manifest, touched: Iterable[bytes] | None
         if had.get(path) != has[path]
     }
     gone = had.keys() - has.keys()
-    return Step(after.seq, written, tuple(path for path in gone if after.knows(path)))
+    known = tuple(path for path in gone if after.knows(path))
+    return Step(after.seq, written, known, after.unlisted, after.omitted, after.cut_by)
 
 
 def pack_step(step: Step) -> bytes:
     """Pack a step."""
     rows = [[path, entry.kind.value, *entry[1:]] for path, entry in step.written.items()]
-    return pack_map({"v": _VERSION, "seq": step.seq, "written": rows, "gone": list(step.gone)})
+    told = {"v": _VERSION, "seq": step.seq, "written": rows, "gone": list(step.gone)}
+    if step.unlisted is not None:
+        told |= {
+            "unlisted": sorted(step.unlisted),
+            "omitted": step.omitted,
+            "cut_by": step.cut_by,
+        }
+    return pack_map(told)
 
 
 def unpack_step(data: bytes) -> Step:
@@ -252,8 +265,16 @@ def unpack_step(data: bytes) -> Step:
     value = unpack(data)
     try:
         written = {row[0]: _entry(row[1:]) for row in value["written"]}
-        return Step(value["seq"], written, tuple(value["gone"]))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        unlisted = value.get("unlisted")
+        return Step(
+            value["seq"],
+            written,
+            tuple(value["gone"]),
+            None if unlisted is None else frozenset(unlisted),
+            value.get("omitted", 0),
+            value.get("cut_by", ""),
+        )
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise BadRecord(f"no savepoint: {error!r}") from error
 
 

@@ -163,7 +163,7 @@ def test_a_step_can_be_had_back(project: Project, tmp_path: Path) -> None:
     assert told["unsaved"] == {"secret": 1}
     diff = read_json("files", "r", "--store", project.store, "--diff", "1", "2")
     # Git may write its index at any step: it looks again at files as young as the index is.
-    paths = [one["path"] for one in diff if not one["path"].startswith(".git/")]
+    paths = [one["path"] for one in diff["changes"] if not one["path"].startswith(".git/")]
     assert paths == ["notes/", "notes/done.txt", "old.py", "sum.py"]
     other = tmp_path / "other"
     flags = ("--store", project.store, "--at", "2", "--restore", other)

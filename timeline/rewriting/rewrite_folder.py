@@ -13,7 +13,7 @@ from blake3 import blake3
 
 from ...store.tables.folders import Content
 from ...tape.folders.git_objects import inflate_object, is_in_objects
-from ...tape.folders.hide_secret_names import rename_head
+from ...tape.folders.hide_secret_names import rename_head, rename_step
 from ...tape.folders.manifest import (
     SECRET,
     Entry,
@@ -102,10 +102,9 @@ class FolderRewriter:
             made = pack_manifest(replace(manifest, entries=entries))
         else:
             step = unpack_step(packed)
-            names = self._names(step.gone)
+            names = self._names([*step.gone, *(step.unlisted or ())])
             entries, contents = self._entries(step.written)
-            gone = tuple(names.get(path, path) for path in step.gone)
-            made = pack_step(step._replace(written=entries, gone=gone))
+            made = pack_step(rename_step(step, names)._replace(written=entries))
         return Row(made if self.changed > before else packed, contents)
 
     def _manifest(self, manifest: Manifest) -> Manifest:

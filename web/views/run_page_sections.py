@@ -6,8 +6,8 @@ from typing import Any
 
 from ...store import RunInfo, Store
 from ...tape.diff.request_differences import common_prefix
-from ...tape.folders.changes import find_changes
-from ...tape.folders.manifest import show_path
+from ...tape.folders.changes import find_changes, only_sure
+from ...tape.folders.manifest import say_unlisted, show_path
 from ...timeline import build, render_receipt
 from ...timeline.cache.prompt_cache_misses import find_misses
 from ...timeline.cache.render import miss_json
@@ -137,9 +137,10 @@ def view_files(store: Store, info: RunInfo) -> dict[str, Any] | None:
         return None
     rows: list[dict[str, Any]] = []
     start = before
+    listed = [start]
     for step in store.folders.list_savepoints(info)[:ROWS]:
         after = step.apply(before)
-        changes = list(find_changes(before.entries, after.entries))
+        changes = only_sure(before, after, find_changes(before.entries, after.entries))
         counts = Counter(one.change.value for one in changes)
         rows.append(
             {
@@ -153,6 +154,7 @@ def view_files(store: Store, info: RunInfo) -> dict[str, Any] | None:
                 "more": max(0, len(changes) - 50),
             }
         )
+        listed.append(after)
         before = after
     git = start.git
     return {
@@ -162,6 +164,7 @@ def view_files(store: Store, info: RunInfo) -> dict[str, Any] | None:
         "head": git.head[:12] if git is not None and git.head else "",
         "branch": safe_short(git.branch or "", 80) if git is not None else "",
         "dirty": git.dirty_count if git is not None else 0,
+        "cut": safe_short(say_unlisted(*listed), 300),
         "rows": rows,
     }
 

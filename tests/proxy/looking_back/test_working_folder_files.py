@@ -1,16 +1,22 @@
 """What `playhead files` says of savepoints that a run does not have."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from playhead.config import Config, override
+from playhead.proxy.folder import recording as recording_module
 from playhead.proxy.folder.command_folders import Area
+from playhead.proxy.folder.list_folder import Limits, look
 from playhead.proxy.folder.recording import FolderRecording
 from playhead.proxy.folder.savepoints import END, Savepoints
 from playhead.proxy.looking_back.working_folder_files import FilesOptions, show_files
 from playhead.store import Store, StoreError
+from playhead.tape.folders.manifest import Manifest
 
+_CUT = "because the folder has more than 3 paths"
 AT_END = (
     FilesOptions(at="end"),
     FilesOptions(diff=("start", "end")),
@@ -21,7 +27,7 @@ AT_END = (
 async def _record(folder: Path, *savepoints: int) -> Config:
     """Record a run `r` whose command writes to a file before each savepoint."""
     work = folder / "work"
-    work.mkdir()
+    work.mkdir(exist_ok=True)
     config = override(Config(), {"save_files": "true", "store": str(folder / "store")})
     with Store.open(folder / "store") as store:
         recording = FolderRecording(store, Area(str(work)), config, bytes, frozenset())
@@ -67,3 +73,37 @@ async def test_a_savepoint_at_the_end_is_given(
     for options in AT_END:
         assert show_files(config, "r", options) == 0
     assert capsys.readouterr() == ("created f\ncreated f\ndeleted f\n", "")
+
+
+SHOWN = (FilesOptions(), FilesOptions(at="end"), FilesOptions(diff=("start", "end")))
+
+
+@pytest.mark.parametrize("at_start", [True, False])
+async def test_a_listing_that_was_cut_is_not_told_as_whole(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    at_start: bool,
+) -> None:
+    """Neither in text nor in JSON, nor where it is restored; whether the start was cut or a savepoint alone."""
+
+    def look_at_little(folder: str, **given: Any) -> Manifest:
+        given["limits"] = Limits(entries=3 if at_start or given["known"] else 100)
+        return look(folder, **given)
+
+    monkeypatch.setattr(recording_module, "look", look_at_little)
+    for at in range(3):
+        (tmp_path / "work" / f"d{at}").mkdir(parents=True)
+        (tmp_path / "work" / f"d{at}/x").write_text("x")
+    config = await _record(tmp_path, 1, END)
+    for options in SHOWN:
+        assert show_files(config, "r", options) == 0
+        assert _CUT in "".join(capsys.readouterr())
+        assert show_files(config, "r", options._replace(as_json=True)) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert _CUT in (told["savepoints"][-1] if "savepoints" in told else told)["not_listed"]
+    for as_json in (False, True):
+        made = FilesOptions(at="end", restore=tmp_path / f"made{as_json}", as_json=as_json)
+        assert show_files(config, "r", made) == 0
+        assert _CUT in capsys.readouterr().out

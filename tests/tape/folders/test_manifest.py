@@ -88,6 +88,23 @@ def test_a_manifest_that_is_cut_comes_back() -> None:
     assert find_step(cut, cut).apply(cut).unlisted == named
 
 
+def test_each_savepoint_says_what_was_not_listed() -> None:
+    """Not as at the start; a savepoint of an older version does not say it."""
+    whole = Manifest(b"/w", {b"d": FOLDER, b"d/x": FOLDER})
+    cut = Manifest(
+        b"/w", {b"d": FOLDER}, omitted=1, unlisted=frozenset([b"d"]), cut_by="it is large", seq=4
+    )
+    step = find_step(whole, cut)
+    assert unpack_step(pack_step(step)) == step
+    then = step.apply(whole)
+    assert then.entries == whole.entries
+    assert say_unlisted(then) == say_unlisted(cut) != ""
+    assert find_step(then, whole).apply(then) == whole
+    older = unpack_step(pack_step(step._replace(unlisted=None)))
+    assert say_unlisted(older.apply(whole)) == ""
+    assert say_unlisted(older.apply(cut)) == say_unlisted(cut)
+
+
 @pytest.mark.parametrize(
     ("unlisted", "omitted", "cut_by", "said"),
     [
