@@ -308,7 +308,30 @@ class Execution:
         if self.mode == COPY:
             names = dict(look(self.place, everything=True, limits=_ALL).entries)
         join_names(target.folder, find_linked(names), entries.keys() - set(done.left))
-        return Kept(done.written + done.removed, done.left)
+        return Kept(
+            done.written + done.removed,
+            sorted({*done.left, *self._find_occupied(effects, done.left)}),
+        )
+
+    def _find_occupied(self, effects: Sequence[FileEffect], left: Sequence[bytes]) -> list[bytes]:
+        """Find the folders that the command removed, and that stay because somebody else put something into them."""
+        occupied = []
+        for one in effects:
+            above = one.path + b"/"
+            if (
+                one.change is not Change.DELETED
+                or not one.entry.is_folder
+                or any(path.startswith(above) for path in left)
+            ):
+                continue
+            with contextlib.suppress(OSError):  # it is gone, or something else by now
+                inside = (above + name for name in os.listdir(self._real(one.path)))
+                if any(path not in self.start and not self._is_own(path) for path in inside):
+                    occupied.append(one.path)
+        return occupied
+
+    def _real(self, path: bytes) -> bytes:
+        return os.fsencode(self.area.folder) + b"/" + path
 
     def _find_place(self, path: bytes) -> bytes:
         if self.mode == COPY:

@@ -176,7 +176,7 @@ OF_OTHERS = {
 @pytest.mark.parametrize("recorded", ["not saved"], indirect=True)
 @pytest.mark.parametrize("mode", ["overlay", "copy"])
 def test_what_others_wrote_meanwhile_is_kept(recorded: Recorded, tmp_path: Path, mode: str) -> None:
-    """Files in folders that the command removed, and files that it changed, too: these are named."""
+    """Files in folders that the command removed, and files that it changed, too: these files, and the folders, are named."""
     require_overlay(recorded.work, tmp_path)
     (recorded.work / "build").mkdir()
     (recorded.work / "build/old").write_text("old")
@@ -187,7 +187,7 @@ def test_what_others_wrote_meanwhile_is_kept(recorded: Recorded, tmp_path: Path,
             (recorded.work / name).write_text(text)
         written = [one for one in told(execution) if not one.endswith(".log")]
         kept = execution.keep()
-    assert kept.left == [b"edit.txt", b"keep.txt", b"made", b"old.log"]
+    assert kept.left == [b"edit.txt", b"keep.txt", b"made", b"old.log", b"sub"]
     for name, text in OF_OTHERS.items():
         assert (recorded.work / name).read_text() == text
     assert (recorded.work / "build/new").read_text() == "new"
@@ -197,6 +197,39 @@ def test_what_others_wrote_meanwhile_is_kept(recorded: Recorded, tmp_path: Path,
         *("changed edit.txt", "created build/new", "created made", "deleted build/old"),
         *("deleted keep.txt", "deleted sub/", "deleted sub/a.txt", "deleted sub/b.txt"),
     ]
+
+
+INTO_FOLDERS = (
+    # what the command does, what somebody puts into a folder of before meanwhile, what is named
+    ("shutil.rmtree('sub')", "sub/x.log", [b"sub"]),  # ignored or not
+    ("shutil.rmtree('sub')", "sub/d/x", [b"sub"]),
+    ("os.rmdir('empty')", "empty/x", [b"empty"]),
+    ("shutil.rmtree('a')", "a/b/x", [b"a/b"]),
+    ("shutil.copytree('sub', 'moved'); shutil.rmtree('sub')", "sub/x", [b"sub"]),
+    ("shutil.rmtree('sub'); open('sub', 'w').close()", "sub/x", [b"sub"]),
+    ("shutil.rmtree('sub'); os.mkdir('sub')", "sub/x", []),
+    ("shutil.rmtree('sub')", "x", []),
+)
+
+
+@pytest.mark.parametrize("recorded", ["not saved"], indirect=True)
+@pytest.mark.parametrize("mode", ["overlay", "copy"])
+@pytest.mark.parametrize(
+    ("program", "theirs", "left"), INTO_FOLDERS, ids=[f"{row[0]} {row[1]}" for row in INTO_FOLDERS]
+)
+def test_a_folder_that_others_wrote_in_is_not_told_as_removed(
+    recorded: Recorded, tmp_path: Path, mode: str, program: str, theirs: str, left: list[bytes]
+) -> None:
+    """It stays with what is theirs, and is named."""
+    require_overlay(recorded.work, tmp_path)
+    (recorded.work / "a/b").mkdir(parents=True)
+    with closing(recorded.prepare(mode, stays=True)) as execution:
+        run(execution, program)
+        (recorded.work / theirs).parent.mkdir(exist_ok=True)
+        (recorded.work / theirs).write_text("theirs")
+        kept = execution.keep()
+    assert kept.left == left
+    assert (recorded.work / theirs).read_text() == "theirs"
 
 
 async def test_a_new_folder_with_the_inode_of_one_that_was_removed_is_not_renamed(
