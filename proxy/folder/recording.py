@@ -176,6 +176,22 @@ class FolderRecording:
         )
         return replace(found, saved=known.saved, rules=known.rules)
 
+    def explain(self, error: OSError) -> str:
+        """Say why the folder could not be read, as the rest of a sentence that begins with "because"; without a path."""
+        return explain_unread(self.area.folder, error)
+
+    def describe_unknown(self, error: Exception) -> dict[str, Any]:
+        """Give what is noted in the place of what `finish` gives, where nothing is known of what was written."""
+        return {
+            "folder": {
+                **describe(self.manifest, self._redact),
+                "within": show_path(self._redact(self._within)),
+                "umask": find_umask(),
+                "unknown": explain_unread(self.area.folder, error),
+            },
+            "file_effects": None,
+        }
+
     def _was_there(self, path: bytes) -> bool | None:
         """Say whether what is at a path now was made before the command began; None where that is not known."""
         born_ns = find_birth_ns(self.manifest.folder + b"/" + path)
@@ -226,6 +242,15 @@ class FolderRecording:
             "file_effects_omitted": len(sure) - len(hashed),
             "file_effects_counts": count_effects(sure),
         }
+
+
+def explain_unread(folder: str, error: Exception) -> str:
+    """Say why what is in a folder is not known, as the rest of a sentence that begins with "because"; without a path."""
+    if isinstance(error, OSError):
+        if not os.path.isdir(folder):
+            return "the folder was gone"
+        return f"it could not be read ({error.strerror})"
+    return "the store could not be written to"
 
 
 def describe(manifest: Manifest, redact: Callable[[bytes], bytes]) -> dict[str, Any]:

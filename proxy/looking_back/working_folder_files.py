@@ -164,7 +164,8 @@ def _show_savepoints(store: Store, info: RunInfo, start: Manifest, options: File
         click.echo(f"with placeholders for secrets: {len(redacted)}")
     for row in rows:
         told_row = ", ".join(f"{row[word]} {word}" for word in ("created", "changed", "deleted"))
-        click.echo(f"{row['at']:>6}  {told_row}")
+        unknown = "; more is not known" if row["not_listed"] else ""
+        click.echo(f"{row['at']:>6}  {told_row}{unknown}")
     if cut := say_unlisted(*listed):
         click.echo(f"more is not known: {cut}")
     return 0

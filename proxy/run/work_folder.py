@@ -27,6 +27,7 @@ from ..folder.recording import (
     FolderRecording,
     count_effects,
     effect_rows,
+    explain_unread,
     find_umask,
 )
 from ..folder.restore import NotBegun, count_paths, name_paths
@@ -58,6 +59,7 @@ class WorkFolder:
         self._trial: Future[Trial] | None = None
         self._area = None if in_container else _find_area()
         self._in_container = in_container
+        self._within = self._area.find_within(os.getcwd()) if self._area is not None else b""
         own = config.store, config.public_ca_dir, *find_archives(config)
         self._own = tuple(path.absolute() for path in own)
         self._left_out = frozenset(os.path.realpath(path) for path in self._own)
@@ -211,20 +213,59 @@ class WorkFolder:
 
         redact: takes secrets out of a text.
         """
-        try:
-            if self._recording is not None:
-                noted = await asyncio.to_thread(self._recording.finish, info.number)
-                if self._savepoints is not None:
-                    await asyncio.to_thread(self._savepoints.take, info.number, END)
-                return noted
-            if self._execution is not None:
-                return await asyncio.to_thread(self._finish_replay, self._execution, redact)
-        except (OSError, StoreError) as error:
-            print_status(f"playhead: the command's writes cannot be listed: {error}")
+        if self._recording is not None:
+            return await asyncio.to_thread(self._finish_recording, self._recording, info.number)
+        if self._execution is not None:
+            return await asyncio.to_thread(self._finish_replay, self._execution, redact)
         return {}
+
+    def _finish_recording(self, recording: FolderRecording, run: int) -> dict[str, Any]:
+        try:
+            noted = recording.finish(run)
+        except (OSError, StoreError) as error:
+            noted = recording.describe_unknown(error)
+        try:
+            if self._savepoints is not None:
+                self._savepoints.take(run, END)
+        except StoreError as error:
+            print_status(f"playhead: no savepoint at the end: {error}")
+        return noted
 
     def _finish_replay(
         self, execution: Execution, redact: Callable[[bytes], bytes]
+    ) -> dict[str, Any]:
+        def plain(text: str) -> str:
+            return redact(os.fsencode(text)).decode("utf-8", "backslashreplace")
+
+        described = {
+            "path": plain(execution.area.folder),
+            "within": show_path(redact(self._within)),
+            "umask": find_umask(),
+            "mode": execution.mode,
+            "differs": [plain(text) for text in execution.differs],
+            "uncompared": [plain(text) for text in execution.uncompared],
+            "restored": execution.restored,
+            "unlisted": plain(execution.unlisted),
+            "elsewhere": [plain(path) for path in self.elsewhere],
+        }
+        try:
+            return self._list_written(execution, described, redact)
+        except OSError as error:
+            why = explain_unread(execution.area.folder, error)
+            if self._config.files.keep_writes:
+                self.problem = EngineError(
+                    f"the command's writes were not kept: what it wrote is not known, because {why}",
+                    "replay once more in a folder that stays where it is",
+                )
+            said = [*execution.said, *([str(self.problem)] if self.problem is not None else [])]
+            folder = {**described, "said": [plain(text) for text in said], "unknown": why}
+            return {"folder": folder, "file_effects": None}
+
+    def _list_written(
+        self,
+        execution: Execution,
+        described: Mapping[str, Any],
+        redact: Callable[[bytes], bytes],
     ) -> dict[str, Any]:
         def plain(text: str) -> str:
             return redact(os.fsencode(text)).decode("utf-8", "backslashreplace")
@@ -253,16 +294,8 @@ class WorkFolder:
             said.append(str(self.problem))
         return {
             "folder": {
-                "path": plain(execution.area.folder),
-                "within": show_path(redact(execution.area.find_within(os.getcwd()))),
-                "umask": find_umask(),
-                "mode": execution.mode,
-                "differs": [plain(text) for text in execution.differs],
-                "uncompared": [plain(text) for text in execution.uncompared],
+                **described,
                 "cut": plain(written.cut),
-                "restored": execution.restored,
-                "unlisted": plain(execution.unlisted),
-                "elsewhere": [plain(path) for path in self.elsewhere],
                 "said": [plain(text) for text in (*execution.said, *said)],
                 "kept": kept.paths,
                 "ignored": len(written.effects) - len(effects),

@@ -390,3 +390,38 @@ def test_a_repository_elsewhere_is_said_to_be_as_it_is_now(tmp_path: Path) -> No
     folder = json.loads(receipt.read_text())["folder"]
     assert (folder["restored"], folder["elsewhere"]) == (True, [str(tmp_path / "main/.git")])
     assert f"git's repository at {tmp_path / 'main/.git'} as it is now" in done.stderr
+
+
+_GONE = "because the folder was gone"
+
+
+@pytest.mark.parametrize("gone_first", [True, False])
+def test_a_folder_that_vanishes_while_it_is_recorded_is_unknown(
+    project: Project, tmp_path: Path, *, gone_first: bool
+) -> None:
+    """In the receipt, and later in `playhead files`: nobody takes it for unchanged, or the run for killed."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a").write_text("a")
+    post = (
+        "import sys, urllib.request;"
+        " urllib.request.urlopen(urllib.request.Request(sys.argv[1], b'{}', method='POST')).read()"
+    )
+    words = [sys.executable, "-c", post, project.url]
+    steps = [f"rm -rf {shlex.quote(str(work))}", shlex.join(words)]
+    script = "; ".join(["cd /", *(steps if gone_first else reversed(steps))])
+    store, receipt = ["--store", str(tmp_path / "store")], tmp_path / "receipt.json"
+    flags = ["--run", "r", "--transaction", "--receipt", str(receipt)]
+    done = playhead("record", *store, *flags, "--", "sh", "-c", script, cwd=work)
+    assert done.returncode == 0, done.stderr
+    assert f"files: what the command wrote is not known, {_GONE}" in done.stderr
+    assert "b'" not in done.stderr
+    told = json.loads(receipt.read_text())
+    assert (told["file_effects"], told["file_effects_omitted"]) == (None, None)
+    assert told["folder"]["unknown"] == "the folder was gone"
+    for at in ("end", "1"):
+        shown = playhead("files", "r", *store, "--at", at)
+        assert shown.returncode == 0, shown.stderr
+        assert (_GONE in shown.stderr) == (at == "end" or gone_first)
+    listed = playhead("files", "r", *store)
+    assert _GONE in listed.stdout

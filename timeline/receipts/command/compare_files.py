@@ -41,7 +41,7 @@ class LeftBehind(NamedTuple):
     @property
     def rows(self) -> dict[str, Mapping[str, Any]] | None:
         """The effects by path; None where not all are known."""
-        if self.effects.folder is None or self.effects.omitted:
+        if self.effects.folder is None or self.effects.omitted or self.effects.unknown:
             return None
         return {
             row["path"]: row
@@ -62,16 +62,16 @@ class LeftBehind(NamedTuple):
 def compare_files(then: LeftBehind, now: LeftBehind) -> tuple[Difference, str] | None:
     """Say how what a command left behind differs from the recording; None where it does not."""
     was, is_now = then.rows, now.rows
-    by_effects = was is not None and is_now is not None
-    if not by_effects and None in (then.files, now.files):
-        shown = [UNKNOWN if one.files is None else f"{len(one.files)} files" for one in (then, now)]
-        text = "files cannot be compared: the working folder holds, or was changed in, too many"
-        return Difference("files", *shown), text
     if cut := _find_cut(then.effects, now.effects):
         shown = [
             UNKNOWN if one.effects.cut else f"{len(one.rows or ())} files" for one in (then, now)
         ]
         return Difference("files", *shown), f"files cannot be compared: {cut}"
+    by_effects = was is not None and is_now is not None
+    if not by_effects and None in (then.files, now.files):
+        shown = [UNKNOWN if one.files is None else f"{len(one.files)} files" for one in (then, now)]
+        text = "files cannot be compared: the working folder holds, or was changed in, too many"
+        return Difference("files", *shown), text
     had, has = then.hashes, now.hashes
     start = _is_start_the_same(now.effects)
     umask = _is_umask_the_same(then.effects, now.effects)

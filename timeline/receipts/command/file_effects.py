@@ -27,15 +27,23 @@ class FileEffects:
         if "folder" not in data:
             return
         self.folder = dict(data["folder"])
-        rows = data.get("file_effects", ())
+        rows = data.get("file_effects") or ()
         self.rows = [dict(zip(_KEYS, row, strict=False)) for row in rows[:_MOST_ROWS]]
         self.omitted = data.get("file_effects_omitted", 0) + max(0, len(rows) - _MOST_ROWS)
         self.counts = dict(data.get("file_effects_counts", {}))
 
     @property
+    def unknown(self) -> str:
+        """Why nothing is known of what was written, as a sentence without a stop; empty where something is."""
+        why = (self.folder or {}).get("unknown", "")
+        return f"what the command wrote is not known, because {why}" if why else ""
+
+    @property
     def cut(self) -> str:
         """Which folders were not listed before or after, so that not all effects are known; empty where all were."""
         folder = self.folder or {}
+        if self.unknown:
+            return self.unknown
         if told := folder.get("cut", ""):
             return str(told)
         # An older log has their number.
@@ -46,8 +54,8 @@ class FileEffects:
         """Give it as receipts have it."""
         return {
             "folder": self.folder,
-            "file_effects": self.rows,
-            "file_effects_omitted": self.omitted,
+            "file_effects": None if self.unknown else self.rows,
+            "file_effects_omitted": None if self.unknown else self.omitted,
         }
 
     def lines(self) -> list[str]:
@@ -78,6 +86,8 @@ class FileEffects:
         return lines + self._written(mode)
 
     def _written(self, mode: str | None) -> list[str]:
+        if self.unknown:
+            return [f"files: {self.unknown}"]
         shown = [row for row in self.rows if not _is_of_git(row["path"])]
         if not self.rows and not self.cut:
             return []

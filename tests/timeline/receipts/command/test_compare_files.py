@@ -161,6 +161,12 @@ CASES = (
         Side((row("b"),), {}, {"cut": "p/ is not listed", **OTHER_START}),
         "in the replay, p/ is not listed",
     ),
+    Case(
+        "nothing is known of what was written, and too many files",
+        Side((), None, {"unknown": "the folder was gone"}),
+        Side((row("a", "deleted"),)),
+        "in the recording, what the command wrote is not known, because the folder was gone",
+    ),
     Case("an older log of a folder that was not listed", Side((), {}, {"omitted": 9}), Side(), "?"),
     Case(
         "the start was not compared: that is no difference",

@@ -32,3 +32,14 @@ def test_counts_of_a_list_that_was_cut_say_so() -> None:
     assert found.lines()[0] == f"files: 1 created; more is not known: {cut}"
     found.take({"folder": {"cut": cut, "mode": "copy"}, "file_effects": []})
     assert found.lines() == [f"files: none; more is not known: {cut}"]
+
+
+def test_what_is_not_known_is_no_empty_list() -> None:
+    """Where the folder could not be read in the end."""
+    found = FileEffects()
+    found.take({"folder": {"unknown": "the folder was gone"}, "file_effects": None})
+    assert found.lines() == [
+        "files: what the command wrote is not known, because the folder was gone"
+    ]
+    told = found.to_json()
+    assert (told["file_effects"], told["file_effects_omitted"]) == (None, None)
