@@ -33,6 +33,8 @@ class Origins:
 
         on_lost: called once if it is gone.
         """
+        self.led = 0
+        """How many connections the supervisor has led to the proxy, as far as it has said so: it counts them itself, and may be killed."""
         self._channel = channel
         self._on_lost = on_lost
         self._known: dict[tuple[str, int], Origin] = {}
@@ -85,6 +87,7 @@ class Origins:
             if self._reported is not None and not self._reported.done():
                 self._reported.set_result(data["report"])
             return
+        self.led += 1
         upstream = said.sockets[0] if said.sockets else None
         peer = data["peer"][0], data["peer"][1]
         old = self._known.get(peer)

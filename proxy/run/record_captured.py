@@ -119,8 +119,10 @@ class CapturedProcess:
         redact: takes secrets out of a text.
         """
         seen: dict[str, Any] = {}
+        led = 0
         if self._origins is not None:
             seen = await self._origins.report()
+            led = self._origins.led
             self._origins.close()
         passed = [
             {
@@ -138,7 +140,7 @@ class CapturedProcess:
             "lost": self._lost,
             "no_new_privileges": self._installed.no_new_privileges,
             "ports": sorted(set(self._ports)),
-            "taken": seen.get("taken", 0),
+            "taken": seen.get("taken", led),
             "quic_refused": seen.get("quic", 0),
             "passed": passed[:_MOST_PASSED],
             "unseen": {redact(name): count for name, count in seen.get("unseen", {}).items()},

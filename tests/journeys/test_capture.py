@@ -139,6 +139,7 @@ while (now := sock.connect_ex(("127.0.0.1", echo))) != errno.EISCONN:
 print(first in (0, errno.EINPROGRESS), told <= {0, errno.EALREADY})
 """,
     "the supervisor is killed": """
+say(echo)
 launcher = os.getppid()
 for pid in children(launcher):
     if pid != os.getpid():
@@ -221,6 +222,10 @@ def test_what_goes_wrong_does_not_break_the_command(
     assert told == TOLD[name]
     assert receipt["capture"]["lost"] is (name == "the supervisor is killed")
     assert receipt["capture"]["quic_refused"] == (name == "QUIC is refused")
+    missed = [one for one in receipt["unrecorded"] if "the capture ended before" in one]
+    assert bool(missed) is receipt["capture"]["lost"]
+    if missed:  # what was led to the proxy until then is not forgotten
+        assert receipt["capture"]["taken"] == 1
 
 
 def test_a_command_outlives_a_killed_recording(ports: list[int], tmp_path: Path) -> None:

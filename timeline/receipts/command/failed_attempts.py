@@ -287,6 +287,16 @@ def find_passed(capture: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
             yield said, "Nothing of it is on the tape: only HTTP, WebSockets and gRPC are recorded"
 
 
+def find_lost(capture: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Yield that the capture of a recording ended too early, in words, with what to do about it: nobody knows what went past since.
+
+    capture: `Receipt.capture`.
+    """
+    if capture is not None and capture["lost"]:
+        said = "the capture ended before the command did, so that from then on only clients that use the proxy variables were recorded"
+        yield said, "Its watching process was killed: record once more"
+
+
 def find_blind_spots(capture: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield why the capture of a recording may have missed something, and what it has changed.
 
@@ -301,8 +311,6 @@ def find_blind_spots(capture: Mapping[str, Any] | None) -> Iterator[str]:
         )
     if capture["blind"]:
         yield f"no connection was captured: the command cannot be looked into, {capture['blind']}. Only clients that use the proxy variables were recorded"
-    if capture["lost"]:
-        yield "the capture ended before the command did: from then on only clients that use the proxy variables were recorded"
     for name, count in capture["unseen"].items():
         times = "" if count == 1 else f" ({count} times)"
         yield f"{name or 'a process'} cannot be looked into: where it connected to is not known{times}"

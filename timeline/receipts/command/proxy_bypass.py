@@ -20,6 +20,7 @@ from .failed_attempts import (
     find_attempts,
     find_blind_spots,
     find_bypassed,
+    find_lost,
     find_passed,
 )
 
@@ -80,7 +81,11 @@ class PastProxy:
         found: given by `close`.
         requests: of the run.
         """
-        bypassed = [*find_bypassed(self.foreign, self.capture), *find_passed(self.capture)]
+        bypassed = [
+            *find_lost(self.capture),
+            *find_bypassed(self.foreign, self.capture),
+            *find_passed(self.capture),
+        ]
         said = [text for text, _ in bypassed] + found.unrecorded
         if not requests:
             names = [row["process"] for row in self.foreign]

@@ -14,6 +14,8 @@ from playhead.timeline.receipts.command.failed_attempts import (
     find_bypassed,
     origin_of,
 )
+from playhead.timeline.receipts.command.proxy_bypass import PastProxy
+from playhead.timeline.receipts.warnings_and_hints import Advice
 
 HOST = "api.test"
 
@@ -193,6 +195,17 @@ def test_who_goes_past_is_told_of_the_capture_without_a_sandbox_unless_it_was_on
     assert "--sandbox notify" not in bypass_remedy(["curl"], {"off": "EBUSY"})
     ((_, remedy),) = find_bypassed([socket(443)], {"off": ""})
     assert "--sandbox notify" not in remedy
+
+
+def test_a_capture_that_ended_too_early_has_missed_something() -> None:
+    """Nobody knows what went past since: the recording is not taken for whole."""
+    capture = {"no_new_privileges": False, "blind": "", "unseen": {}, "rings": {}, "passed": ()}
+    for lost in (False, True):
+        found = PastProxy(capture={**capture, "lost": lost})
+        advice = Advice()
+        found.find_unrecorded(found.close(playing=False), 1, advice)
+        assert bool(found.unrecorded) is bool(advice.warnings) is lost
+    assert "the capture ended before the command did" in found.unrecorded_lines()[0]
 
 
 def test_a_replay_is_told_why_a_host_is_not_on_its_tape() -> None:
