@@ -5,10 +5,13 @@ Source: gitrepository-layout(5): `.git` is a folder, or a file that names one; `
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterator
 from typing import NamedTuple
 
 _MOST_BYTES = 4096
+_SHARED = ("/", "/home", "/root", "/tmp", "/var/tmp")
+"""Folders that hold files of more than one task."""
 
 
 class Area(NamedTuple):
@@ -107,6 +110,39 @@ def find_linked(area: Area) -> tuple[str, ...]:
         if is_linked and _is_repository(common):
             return tuple(one for one in area.also if one in (own, common))
     return ()
+
+
+class Around(NamedTuple):
+    """The work tree around a working folder, as a command sees it that sees nothing else of the machine."""
+
+    folder: str = ""
+    """Empty where the command does not see it, or there is none."""
+    why_not: str = ""
+    """Why it does not, as the rest of a sentence that begins with "because"; empty where it does, or there is none."""
+
+
+def find_around(area: Area, working: str, home: str) -> Around:
+    """Decide whether a command in a working folder sees the work tree around it.
+
+    Anybody may put a `.git` into `/tmp`: that opens nothing. As git does, only that of the same user counts. Source: git-config(1),
+    `safe.directory`.
+    """
+    working, git = os.path.realpath(working), os.path.join(area.folder, ".git")
+    if area.folder == working:
+        return Around()
+    shared = (home or "/", *_SHARED, tempfile.gettempdir(), os.environ.get("TMPDIR", ""))
+    if any(_is_in(os.path.realpath(one), area.folder) for one in shared if os.path.isabs(one)):
+        return Around(why_not="it contains the home folder, or one for temporary files")
+    users = {os.geteuid()}
+    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdecimal():
+        users.add(int(os.environ["SUDO_UID"]))
+    with contextlib.suppress(OSError):
+        is_own = all(os.lstat(one).st_uid in users for one in (area.folder, git))
+        if not is_own:
+            return Around(why_not="it belongs to another user")
+        if _is_repository(git) if os.path.isdir(git) else find_linked(area):
+            return Around(area.folder)
+    return Around(why_not="its .git is no repository of this folder")
 
 
 def _find_work_trees(git: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 
 from ...config import Config
-from ..folder.command_folders import find_area, find_linked
+from ..folder.command_folders import find_area, find_around, find_linked
 from ..sandbox.filesystem.named_pipes import Search, Where
 from ..sandbox.filesystem.protection import find_unsearched, make_loaded_folders
 from ..sandbox.network.listeners import Service
@@ -40,9 +40,12 @@ class Early:
 def begin_search(config: Config) -> Search:
     """Have named pipes be looked for from now on; whoever asks closes it."""
     closed = find_unsearched(config.store)
-    where = Where.of(os.environ, closed, working_only=config.sandbox.files)
+    also: list[str] = []
     if config.sandbox.files:
         with contextlib.suppress(FileNotFoundError):  # it was removed, which is said later on
-            area = find_area(os.getcwd(), os.path.expanduser("~"))
-            where = where._replace(roots=[*where.roots, *find_linked(area)])
+            working, home = os.getcwd(), os.path.expanduser("~")
+            area = find_area(working, home)
+            around = find_around(area, working, home).folder
+            also = [*filter(None, [around]), *find_linked(area)]
+    where = Where.of(os.environ, closed, working_only=config.sandbox.files, also=also)
     return Search(where, config.sandbox.pipe_search_s)

@@ -649,7 +649,7 @@ async def _prepare(
             pipes=await _find_pipes(search),
             copies=work.mounts,
             closed=work.hidden,
-            elsewhere=work.elsewhere,
+            elsewhere=work.find_shown(),
             helper=wanted.early.helper if wanted.early else None,
         )
     sandboxed = SandboxedRun(runtime, config, place)

@@ -112,7 +112,8 @@ class OwnNamespaces:
         pipes: what the search for named pipes found.
         copies: mounts that put copies in the place of working folders (`mount_folder_copies`).
         closed: folders with the layers of those, which the command must not reach.
-        elsewhere: folders outside the working folder that git writes to for it.
+        elsewhere: folders beside the working folder that the command sees if it sees no other files: the work tree around it, and
+            what git writes to for that.
         helper: one that was started before, for this command.
         Raises: EngineError, where its file system cannot be made as asked for.
         """
@@ -152,9 +153,13 @@ class OwnNamespaces:
             "pipes_open": pipes.too_many,
         }
         self._since_ns = time.time_ns() - _COARSE_NS
-        where = Where.of(environ, find_unsearched(config.store), working_only=config.sandbox.files)
-        also = elsewhere if config.sandbox.files else ()
-        roots = (*where.roots, *(str(one.resolve()) for one in shared), *also)
+        where = Where.of(
+            environ,
+            find_unsearched(config.store),
+            working_only=config.sandbox.files,
+            also=elsewhere,
+        )
+        roots = (*where.roots, *(str(one.resolve()) for one in shared))
         self._where = where._replace(roots=list(roots))
         # A search that was whole is repeated whole.
         again_s = MOST_AGAIN_S if self.summary["pipes_unsearched"] else config.sandbox.pipe_search_s

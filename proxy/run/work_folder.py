@@ -17,7 +17,7 @@ from ...store.encryption.key import VARIABLE as KEY_VARIABLE
 from ...tape.folders.manifest import show_path
 from ..determinism import PreloadBundle
 from ..errors import EngineError
-from ..folder.command_folders import Area, find_area, find_linked
+from ..folder.command_folders import Area, find_area, find_around, find_linked
 from ..folder.execution_folder import AUTO, IN_PLACE, OVERLAY, Execution, Kept, Wanted, prepare
 from ..folder.git import find_tracked_ignored
 from ..folder.list_folder import IgnoreFilter
@@ -66,6 +66,8 @@ class WorkFolder:
         self._execution: Execution | None = None
         self.problem: EngineError | None = None
         """Why what the command wrote was not kept, though that was asked for: for whoever has shown the receipt."""
+        self._said: list[str] = []
+        """Sentences of the receipt, beside those of the execution."""
         self._recording: FolderRecording | None = None
         self._savepoints: Savepoints | None = None
         self._of_user = config.sandbox.replay != "none" or os.geteuid() != 0
@@ -107,6 +109,20 @@ class WorkFolder:
         if self._area is None:
             return ()
         return find_linked(self._area) if self._config.sandbox.files else self._area.also
+
+    def find_shown(self) -> tuple[str, ...]:
+        """Give the folders beside the working folder that a command in a sandbox sees where it sees nothing else of the machine.
+
+        What it does not see of the work tree around it is said.
+        """
+        if self._area is None or not self._config.sandbox.files:
+            return self.elsewhere
+        around = find_around(self._area, os.getcwd(), os.path.expanduser("~"))
+        if around.why_not:
+            text = f"of the work tree {self._area.folder} the command sees its working folder alone, because {around.why_not}"
+            self._said.append(text)
+            print_status(f"playhead: {text}")
+        return (*filter(None, [around.folder]), *self.elsewhere)
 
     async def begin(self, run: str, preload_bundle: PreloadBundle | None) -> None:
         """Look at the folder, or prepare one; say what there is to say.
@@ -257,7 +273,11 @@ class WorkFolder:
                     f"the command's writes were not kept: what it wrote is not known, because {why}",
                     "replay once more in a folder that stays where it is",
                 )
-            said = [*execution.said, *([str(self.problem)] if self.problem is not None else [])]
+            said = [
+                *execution.said,
+                *self._said,
+                *([str(self.problem)] if self.problem is not None else []),
+            ]
             folder = {**described, "said": [plain(text) for text in said], "unknown": why}
             return {"folder": folder, "file_effects": None}
 
@@ -296,7 +316,7 @@ class WorkFolder:
             "folder": {
                 **described,
                 "cut": plain(written.cut),
-                "said": [plain(text) for text in (*execution.said, *said)],
+                "said": [plain(text) for text in (*execution.said, *self._said, *said)],
                 "kept": kept.paths,
                 "ignored": len(written.effects) - len(effects),
             },

@@ -425,3 +425,35 @@ def test_a_folder_that_vanishes_while_it_is_recorded_is_unknown(
         assert (_GONE in shown.stderr) == (at == "end" or gone_first)
     listed = playhead("files", "r", *store)
     assert _GONE in listed.stdout
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_command_below_the_root_of_a_repository_sees_all_of_it(
+    tmp_path: Path, *, linked: bool
+) -> None:
+    """Also where it sees nothing else of the machine; a folder whose `.git` is no repository of its own stays unseen, and is named."""
+    need("git")
+    need("bwrap")
+    git = "git -c user.email=a@b.example -c user.name=a"
+    script = (
+        f"{git} init -q main; cd main; mkdir -p pkg/in; echo r > root; echo f > pkg/in/f; git add -A; {git} commit -qm first;"
+        " git worktree add -q ../tree -b other"
+    )
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True, capture_output=True)
+    top = tmp_path / ("tree" if linked else "main")
+    agent = "cat ../../root; git log -1 --format=%s; mv ../../root .; cd ../..; git status --short"
+    told = ["--store", str(tmp_path / "store")]
+    words = ["--", "sh", "-c", agent]
+    recorded = playhead("record", *told, "--run", "r", "--save-files", *words, cwd=top / "pkg/in")
+    assert recorded.stdout.split()[:2] == ["r", "first"], recorded.stderr
+    (top / "pkg/in/root").rename(top / "root")
+    flags = ["--sandbox-files", "--compare", "stdout,files"]
+    done = playhead("replay", "r", *told, *flags, *words, cwd=top / "pkg/in")
+    assert done.stdout == recorded.stdout, done.stderr
+    assert "diverged" not in done.stderr
+    assert (top / "root").read_text() == "r\n"
+    if not linked:
+        (top / ".git/HEAD").rename(top / "no-head")
+        done = playhead("replay", "r", *told, *flags, *words, cwd=top / "pkg/in")
+        assert done.stdout != recorded.stdout
+        assert f"of the work tree {top} the command sees its working folder alone" in done.stderr

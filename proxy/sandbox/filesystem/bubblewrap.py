@@ -3,7 +3,7 @@
 1. The root folder is one of our own, in which nothing is but what is named here. It can be read only.
 2. The system can be read only (`system_folders`). What is seen of it is a copy (`protection`), whose named pipes lead nowhere, and devices are those that any program needs.
 3. Homes and folders for temporary files are empty; they can be written to, and are gone afterwards.
-4. The working folder is the real one.
+4. The working folder is the real one, and so is the work tree around it.
 5. What a program needs elsewhere can be read only: the command itself and its interpreter, the folders of `PATH`, environments of
    Python and Node, the scripts that are its arguments, sockets that a live rule names.
 6. A folder above one of these is made anew, in memory. None can be renamed or removed: it is in the root folder, which can be read
@@ -133,7 +133,7 @@ def make_files(
     """Decide what a command sees that is run with these variables, in the folder that we are in.
 
     public: folder of the CA's public files.
-    shared: folders that are written to for us.
+    shared: further folders that are the real ones.
     sockets: paths that a live rule names.
     Raises: EngineError, without bubblewrap, and where nothing would be hidden.
     """
@@ -144,7 +144,9 @@ def make_files(
         )
     home = Path(environ.get("HOME") or "/root").resolve()
     working = _find_working(home)
-    writable = tuple(dict.fromkeys(str(place.resolve()) for place in (working, *shared)))
+    real = dict.fromkeys(str(place.resolve()) for place in (working, *shared))
+    # One mount for what is in one folder: nothing can be renamed from a mount into another.
+    writable = tuple(one for one in real if _find_holder(one, real.keys() - {one}) is None)
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     places = [home, *map(Path, (*_HOMES, *_TEMPORARY, environ.get("TMPDIR") or "/tmp"))]
     if os.path.isabs(runtime):

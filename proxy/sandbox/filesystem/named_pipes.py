@@ -166,16 +166,22 @@ class Where(NamedTuple):
 
     @classmethod
     def of(
-        cls, environ: Mapping[str, str], closed: Iterable[str], *, working_only: bool = False
+        cls,
+        environ: Mapping[str, str],
+        closed: Iterable[str],
+        *,
+        working_only: bool = False,
+        also: Iterable[str] = (),
     ) -> "Where":
         """Decide it for a command that is run with these variables.
 
         closed: folders that the command does not see as they are.
         working_only: whether it sees none as it is but its working folder.
+        also: further folders that it sees then.
         """
         elsewhere, without = _mounts(_ELSEWHERE), _mounts(_WITHOUT)
         left_out = [*map(os.path.realpath, closed), *without]
-        roots = _working() if working_only else _roots(environ)
+        roots = [*_working(), *also] if working_only else _roots(environ)
         reached = [
             path
             for path in elsewhere

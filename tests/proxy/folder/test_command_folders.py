@@ -1,11 +1,13 @@
 """Which folders a command works in: with the repository that git would write to, and never a home around it."""
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from playhead.proxy.folder.command_folders import Area, find_area, find_linked
+from playhead.proxy.folder.command_folders import Area, Around, find_area, find_around, find_linked
 from playhead.tests.support.needs import need
 
 
@@ -60,6 +62,49 @@ def test_a_git_file_that_leads_nowhere_is_no_matter(tmp_path: Path) -> None:
     for text in ("", "gitdir: /nowhere\n", "gitdir:\n", "\0" * 9):
         (tmp_path / ".git").write_text(text)
         assert _area(tmp_path, tmp_path / "home").folder == str(tmp_path)
+
+
+def _init(folder: Path) -> None:
+    for name in ("objects", "refs"):
+        (folder / ".git" / name).mkdir(parents=True)
+    (folder / ".git/HEAD").write_text("ref: refs/heads/main\n")
+
+
+def test_a_command_that_sees_little_sees_the_work_tree_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it is a repository of the same user, and holds no home or folder for temporary files."""
+    home, top, working = tmp_path / "home", tmp_path / "top", tmp_path / "top/a/b"
+    working.mkdir(parents=True)
+
+    def around(home: Path = home) -> Around:
+        return find_around(_area(working, home), str(working), str(home))
+
+    assert around() == Around()
+    (top / ".git").mkdir()
+    assert "no repository" in around().why_not
+    shutil.rmtree(top / ".git")
+    _init(top)
+    assert around() == Around(str(top))
+    assert find_around(_area(top, home), str(top), str(home)) == Around()
+    assert "contains the home folder" in around(top / "home").why_not
+    monkeypatch.setenv("TMPDIR", str(top / "a"))
+    assert "for temporary files" in around().why_not
+    monkeypatch.delenv("TMPDIR")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert "another user" in around().why_not
+
+
+def test_the_work_tree_of_a_repository_elsewhere_is_seen_too(made: Path) -> None:
+    """If that names it."""
+    for name, seen in (("tree", True), ("main/sub", True), ("fake", False)):
+        working = made / name / "in"
+        working.mkdir(parents=True)
+        if name == "fake":
+            (made / name / ".git").write_text(f"gitdir: {made}/other/.git\n")
+        home = made / "home"
+        found = find_around(_area(working, home), str(working), str(home))
+        assert bool(found.folder) is seen is not bool(found.why_not)
 
 
 MADE = (

@@ -74,6 +74,15 @@ def test_a_home_is_empty_but_for_what_is_needed(home: Path) -> None:
     assert made.sees(sys.executable)
 
 
+def test_a_folder_around_the_working_folder_is_one_mount_with_it(home: Path) -> None:
+    """Else nothing could be renamed from one into the other."""
+    given = {"HOME": str(home), "PATH": "/usr/bin"}
+    (home / "agent/in").mkdir()
+    os.chdir(home / "agent/in")
+    made = make_files(given, ["true"], public=home / "ca", shared=[home / "agent"])
+    assert (made.writable, made.working) == ((str(home / "agent"),), str(home / "agent/in"))
+
+
 def test_places_that_are_named_from_the_working_folder_do_not_empty_it(home: Path) -> None:
     """As a store beside it; what leads through another folder does empty that one."""
     (home / "other").mkdir()
