@@ -244,6 +244,12 @@ class FolderRecording:
         }
 
 
+def explain_error(error: OSError) -> str:
+    """Say what an error of the system is, and at which path, as text: names may be bytes."""
+    where = f": {show_path(os.fsencode(error.filename))}" if error.filename else ""
+    return f"{error.strerror or error}{where}"
+
+
 def explain_unread(folder: str, error: Exception) -> str:
     """Say why what is in a folder is not known, as the rest of a sentence that begins with "because"; without a path."""
     if isinstance(error, OSError):

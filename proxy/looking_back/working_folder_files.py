@@ -18,6 +18,7 @@ from ..folder.file_contents import hash_file
 from ..folder.git import find_tracked_ignored
 from ..folder.left_out_paths import leave_out_ignored
 from ..folder.list_folder import Limits, look
+from ..folder.recording import explain_error
 from ..folder.restore import (
     NotBegun,
     Plan,
@@ -286,7 +287,8 @@ def restore_folder(
         ) from error
     except OSError as error:
         raise StoreError(
-            f"{str(folder)!r} cannot be restored: {error}", "is it yours to write to?"
+            f"{str(folder)!r} cannot be restored: {explain_error(error)}",
+            "is it yours to write to?",
         ) from error
 
 

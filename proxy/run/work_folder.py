@@ -27,6 +27,7 @@ from ..folder.recording import (
     FolderRecording,
     count_effects,
     effect_rows,
+    explain_error,
     explain_unread,
     find_umask,
 )
@@ -146,7 +147,7 @@ class WorkFolder:
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise EngineError(
-                f"the working folder {self._area.folder} cannot be prepared: {error}",
+                f"the working folder {self._area.folder} cannot be prepared: {explain_error(error)}",
                 "free some space there"
                 if full
                 else "--in-place runs the command on the folder itself",
@@ -349,7 +350,7 @@ def _explain_not_kept(folder: str, error: OSError) -> EngineError:
             "free some space there, and replay once more",
         )
     return EngineError(
-        f"the command's writes were kept in part: {error}",
+        f"the command's writes were kept in part: {explain_error(error)}",
         f"compare {folder} with the files that the receipt lists",
     )
 

@@ -4,6 +4,7 @@ Paths are bytes, relative, with slashes between their parts: names need not be U
 names in `left_out`. Source of the kinds: inode(7).
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -306,10 +307,20 @@ def read_rows(rows: Iterable[bytes]) -> Iterator[tuple[bytes, dict[bytes, Entry]
         yield packed, find_saved(entries) if saved else {}
 
 
+_LIKE_AN_ESCAPE = re.compile(r"\\(?=x[0-9a-f]{2})")
+
+
 def show_path(path: bytes) -> str:
-    """Write a path as text: what is not UTF-8, and what would break a line or a terminal, as escapes."""
-    text = path.decode("utf-8", "backslashreplace")
-    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in text)
+    """Write a path as text: bytes that are not UTF-8, or would break a line or a terminal, as escapes. No two paths have the same text."""
+    text = path.decode("utf-8", "surrogateescape")
+    if text.isprintable() and "\\" not in text:
+        return text
+    text = _LIKE_AN_ESCAPE.sub(r"\\x5c", text)
+    return "".join(one if one.isprintable() else _escape(one) for one in text)
+
+
+def _escape(character: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
 _MOST_NAMED = 3

@@ -1,6 +1,10 @@
 """Manifests are packed and unpacked without loss, and savepoints add up."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from playhead.tape.folders.manifest import (
     Entry,
@@ -60,11 +64,28 @@ def test_what_is_no_manifest_is_told(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("path", "shown"),
-    [(b"a b", "a b"), (b"\xff", "\\xff"), (b"a\nb", "a\\x0ab"), ("ä".encode(), "ä")],
+    [
+        (b"a b", "a b"),
+        (b"\xff", "\\xff"),
+        (b"a\nb", "a\\x0ab"),
+        ("ä".encode(), "ä"),
+        (b"a\\b", "a\\b"),
+        (rb"a\x0a", r"a\x5cx0a"),
+    ],
 )
 def test_a_path_is_shown_on_one_line(path: bytes, shown: str) -> None:
     """Whatever it holds."""
     assert show_path(path) == shown
+
+
+@given(st.binary(max_size=12) | st.text(r"\x059ad\n\xad\u2028", max_size=12).map(str.encode))
+def test_a_path_can_be_found_again_by_its_text(path: bytes) -> None:
+    """So no two paths are shown alike."""
+    shown = show_path(path)
+    assert shown.isprintable()
+    parts = re.split(r"\\x([0-9a-f]{2})", shown)
+    back = [bytes.fromhex(one) if at % 2 else one.encode() for at, one in enumerate(parts)]
+    assert b"".join(back) == path
 
 
 FOLDER = Entry(Kind.FOLDER, 0o755)
