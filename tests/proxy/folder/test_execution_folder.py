@@ -199,7 +199,7 @@ def test_what_others_wrote_meanwhile_is_kept(recorded: Recorded, tmp_path: Path,
     ]
 
 
-INTO_FOLDERS = (
+INTO_FOLDERS: tuple[tuple[str, str, list[bytes]], ...] = (
     # what the command does, what somebody puts into a folder of before meanwhile, what is named
     ("shutil.rmtree('sub')", "sub/x.log", [b"sub"]),  # ignored or not
     ("shutil.rmtree('sub')", "sub/d/x", [b"sub"]),
