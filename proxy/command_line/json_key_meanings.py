@@ -31,6 +31,7 @@ RECEIPT: Meanings = {
             "head, branch, dirty": "Of git, or null.",
             "renamed": "Folders that the command renamed.",
             "cut": "Which folders were not listed, and why, so that changes in them are unknown; empty if all were.",
+            "unknown": "Only there if nothing is known of the command's writes: why, as a part of a sentence.",
             "mode": "Of a replay: overlay, copy or in-place.",
             "differs, restored, unlisted": "Of a replay: differences from the recorded start, whether it was restored, and paths that the manifest leaves out, which the command saw as they are now.",
             "uncompared": "Parts of the start that were not compared, in sentences.",

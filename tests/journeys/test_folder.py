@@ -433,7 +433,7 @@ def test_a_command_below_the_root_of_a_repository_sees_all_of_it(
 ) -> None:
     """Also where it sees nothing else of the machine; a folder whose `.git` is no repository of its own stays unseen, and is named."""
     need("git")
-    need("bwrap")
+    need("bubblewrap")
     git = "git -c user.email=a@b.example -c user.name=a"
     script = (
         f"{git} init -q main; cd main; mkdir -p pkg/in; echo r > root; echo f > pkg/in/f; git add -A; {git} commit -qm first;"
