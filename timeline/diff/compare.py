@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
 
 from ...tape.dialects.common.untrusted_json import Json, find_json
 from ...tape.diff.align import align_in_order
@@ -26,6 +25,7 @@ from ..state.calls_before import NO_OUTCOME
 from ..steps.step import Evidence, StepKind
 from .acts import Act, Said, Settings, likeness
 from .made_anew import Anew, find_anew
+from .renaming import FEW_DIGITS, Pair, Renaming
 
 _WORD = re.compile(r"[\w.-]{3,}")
 _MONTHS = "|".join(filter(None, (*month_name, *month_abbr)))
@@ -43,8 +43,6 @@ _PROMPT = 1024 * 1024
 """Characters of a system prompt in which ids and dates are looked for."""
 _AS_FAR_S = 5.0
 """By how much two times of answers that are as long after their requests may differ."""
-_FEW_DIGITS = 5
-"""Digits up to which a number proves nothing: another may be the same by chance."""
 _WORDS = 2000
 """Words of a difference that are looked for in what comes later."""
 _AHEAD = 512
@@ -84,6 +82,10 @@ class Row:
     """None of a root, and of what is the same."""
     converges: bool = False
     """Whether it asks and is answered the same again, after what was said before differed."""
+    agreed: set[tuple[str, str]] = field(default_factory=set)
+    """Ids of the two acts that stand for each other, of what is not the same."""
+    at_odds: set[tuple[str, str]] = field(default_factory=set)
+    """Ids and times at one place of which one does not stand for the other."""
 
     @property
     def is_root(self) -> bool:
@@ -110,92 +112,6 @@ class Compared:
     reordered: int = 0
     """Acts that came in another order, at a time when that says nothing."""
     counts: dict[str, int] = field(default_factory=dict)
-
-
-class Pair(NamedTuple):
-    """Two ids or times at one place."""
-
-    first: str
-    second: str
-    may_begin: bool
-    """Whether one may stand for the other from here on: both appear in an answer, or each request has its own."""
-    is_time: bool = False
-    is_counted: bool = False
-    """Whether they are numbers of few digits: such a pair says nothing of the same numbers elsewhere."""
-    label: str = ""
-    """Name of the place, of such numbers."""
-
-
-@dataclass(slots=True)
-class Renaming:
-    """Which id or time of the second run stands for one of the first."""
-
-    _there: dict[str, str] = field(default_factory=dict)
-    _back: dict[str, str] = field(default_factory=dict)
-    _times: set[tuple[str, str]] = field(default_factory=set)
-    _counted: set[tuple[str, str]] = field(default_factory=set)
-    """Pairs of numbers that answers made."""
-    _made: set[tuple[str, str]] = field(default_factory=set)
-    """Each of these numbers, on its side, with nothing and with the name of its place."""
-
-    def fits(self, pairs: Iterable[Pair]) -> bool:
-        """Say whether pairs agree with those before; they are noted if they do.
-
-        What stands for itself does so from then on: an agent that was given both and takes the other one differs.
-        """
-        there, back = dict[str, str](), dict[str, str]()
-        times = set[tuple[str, str]]()
-        pairs = list(pairs)
-        counted = {pair[:2] for pair in pairs if pair.is_counted and pair.may_begin}
-        made = {
-            (side, label)
-            for pair in pairs
-            if pair.is_counted and pair.may_begin
-            for side in (f"A {pair.first}", f"B {pair.second}")
-            for label in ("", pair.label)
-        }
-        for pair in pairs:
-            one, other, may_begin, is_time = pair[:4]
-            if pair.is_counted:
-                if not self._fits_counted(pair, self._counted | counted, self._made | made):
-                    return False
-                continue
-            if one == other and (is_time or not one):
-                continue
-            if is_time:
-                if not may_begin and (one, other) not in self._times | times:
-                    return False
-                times.add((one, other))
-                continue
-            known = self._there.get(one, there.get(one))
-            known_back = self._back.get(other, back.get(other))
-            if known is None and known_back is None:
-                if one != other and not may_begin:
-                    return False
-            elif known != other or known_back != one:
-                return False
-            there[one], back[other] = other, one
-        self._times |= times
-        self._counted |= counted
-        self._made |= made
-        self._there |= there
-        self._back |= back
-        return True
-
-    @staticmethod
-    def _fits_counted(
-        pair: Pair, counted: set[tuple[str, str]], made: set[tuple[str, str]]
-    ) -> bool:
-        """Say whether two numbers are a pair that an answer made, or one number that none did.
-
-        A few digits may be the same by chance: what was made at a place with another name says nothing of them.
-        """
-        if pair[:2] in counted:
-            return True
-        if pair.first != pair.second:
-            return False
-        label = "" if len(pair.first) > _FEW_DIGITS else pair.label or None
-        return label is None or not {(f"A {pair.first}", label), (f"B {pair.second}", label)} & made
 
 
 def compare_acts(first: list[Act], second: list[Act]) -> Compared:
@@ -259,7 +175,7 @@ class _Walk:
             self.rows.append(row)
             if not same_answer(self.first[at], other, self.renaming):
                 row.change = Change.ANSWERED
-                note_answer(self.first[at], other, self.renaming)
+                _note_ids(row, self.renaming)
                 self.answer = row
                 break
         self.waiting = [at for at in waiting if at not in taken]
@@ -393,15 +309,48 @@ def same_answer(one: Act, other: Act, renaming: Renaming) -> bool:
     return True
 
 
-def note_answer(one: Act, other: Act, renaming: Renaming) -> None:
-    """Note which ids of two answers stand for each other, where something else in them differs."""
+def _note_ids(row: Row, renaming: Renaming) -> None:
+    """Note which ids of two acts that differ stand for each other, and which do not.
+
+    Those that the answers made do so from then on, also where something else in the answers differs.
+    """
+    one, other = row.first, row.second
+    assert one is not None
+    assert other is not None
+    if row.change is Change.ASKED:
+        for pair in _asked_pairs(one, other):
+            (row.agreed if renaming.allows(pair) else row.at_odds).add(pair[:2])
+        row.agreed |= _known(one.asked, renaming)
     _note_id(one, other, renaming)
     for first, second in zip(one.answered, other.answered, strict=False):
         if first.what != second.what or not (first.begins and second.begins):
             continue
         makes = first.makes and second.makes
         for pair in _zip(*_same_places(first, second), begins=True, makes=makes):
-            renaming.fits([pair])
+            (row.agreed if renaming.fits([pair]) else row.at_odds).add(pair[:2])
+    row.agreed |= _known(one.answered, renaming)
+
+
+def _asked_pairs(one: Act, other: Act) -> list[Pair]:
+    """Give the ids and times of two requests that are at the same places, whatever else in them differs."""
+    pairs = _zip(one.target.tokens, other.target.tokens, begins=False)
+    for first, second in zip(one.asked, other.asked, strict=False):
+        if first.what != second.what:
+            continue
+        begins, makes = first.begins and second.begins, first.makes and second.makes
+        pairs += _zip(*_same_places(first, second), begins=begins, makes=makes)
+        if first.call and second.call:
+            pairs += _id_pairs(first.call, second.call, begins=True)
+    if one.settings is not None and other.settings is not None:
+        pairs += _setting_pairs(one.settings, other.settings)
+    return pairs
+
+
+def _known(parts: list[Said], renaming: Renaming) -> set[tuple[str, str]]:
+    """Give the ids of the first run in some parts, each with the one that stands for it."""
+    tokens = {token.text for part in parts for token in part.tokens if not token.is_time}
+    partners = ((one, renaming.partner(one)) for one in tokens)
+    return {(one, other) for one, other in partners if other is not None}
 
 
 def _same_places(first: Said, second: Said) -> tuple[tuple[Anew, ...], tuple[Anew, ...]]:
@@ -665,10 +614,10 @@ def _pair_row(one: Act, other: Act, renaming: Renaming) -> Row:
     row = Row(one, other)
     if not same_question(one, other, renaming):
         row.change = Change.ASKED
-        note_answer(one, other, renaming)
+        _note_ids(row, renaming)
     elif not same_answer(one, other, renaming):
         row.change = Change.ANSWERED
-        note_answer(one, other, renaming)
+        _note_ids(row, renaming)
     return row
 
 
@@ -832,7 +781,7 @@ def _telling_words(text: str) -> set[str]:
     return {
         word
         for word in _WORD.findall(text)
-        if any(map(str.isalpha, word)) or sum(map(str.isdigit, word)) > _FEW_DIGITS
+        if any(map(str.isalpha, word)) or sum(map(str.isdigit, word)) > FEW_DIGITS
     }
 
 

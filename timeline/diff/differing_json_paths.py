@@ -26,6 +26,8 @@ _USAGE = re.compile(r"body \$\.usage(Metadata)?\b")
 _LAST_NAME = re.compile(r"\.(\w+)(?:\[[0-9]+\])?$")
 _NAMES_ID = re.compile(r"[._]id$")
 _LONG_ID = re.compile(r'"[\w-]{16,}"')
+_NOT_COMPARED = ("header ", "trailer ")
+"""Places of a request that count for its fingerprint, and not between two runs."""
 _LOOKED_AT = 400
 """Differences of one pair that are looked at."""
 
@@ -54,28 +56,46 @@ def find_places(
     if old is None or new is None:
         return Places([])
     if row.change is Change.ASKED:
-        found += islice(_asked(one, other, old, new, rules), _LOOKED_AT)
-    found += islice(_answered(one, other, old, new), _LOOKED_AT)
-    telling = [said for said in found if not _made_anew(said)]
-    listed = telling or found
+        asked = islice(_asked(one, other, old, new, rules), _LOOKED_AT)
+        found += (said for said in asked if not said.place.startswith(_NOT_COMPARED))
+    is_proof = not one.is_call
+    telling = [said for said in found if not _made_anew(said, row, is_proof=is_proof)]
+    answered = list(islice(_answered(one, other, old, new), _LOOKED_AT))
+    telling += (said for said in answered if not _made_anew(said, row))
+    listed = telling or found + answered
     return Places(listed[:most], max(0, len(listed) - most))
 
 
-def _made_anew(said: Difference) -> bool:
-    """Say whether ids or times differ alone."""
+def _made_anew(said: Difference, row: Row, *, is_proof: bool = False) -> bool:
+    """Say whether ids or times differ alone that stand for each other.
+
+    is_proof: whether they have to be known to do so. The members of a model call that are not compared, and answers, have ids that
+        nothing is known of.
+    """
     name = _LAST_NAME.search(said.place)
     label = f"{name[1]}: " if name is not None else ""
     one, other = find_anew(label + said.recorded), find_anew(label + said.asked)
     if one[0] == other[0]:
         return all(
-            first == second or not first.is_time or (first.is_own and second.is_own)
+            first.text == second.text
+            or (first.is_own and second.is_own)
+            or (not first.is_time and _stand_for(first.text, second.text, row, is_proof=is_proof))
             for first, second in zip(one[1], other[1], strict=True)
         )
     return bool(
-        _NAMES_ID.search(said.place)
+        not is_proof
+        and _NAMES_ID.search(said.place)
         and _LONG_ID.fullmatch(said.recorded)
         and _LONG_ID.fullmatch(said.asked)
     )
+
+
+def _stand_for(one: str, other: str, row: Row, *, is_proof: bool) -> bool:
+    if (one, other) in row.at_odds:
+        return False
+    if (one, other) in row.agreed:
+        return True
+    return not is_proof and not any((one == old) != (other == new) for old, new in row.agreed)
 
 
 def _asked(
