@@ -2,7 +2,7 @@
 
 1. An answer counts if it can have reached the agent: pieces that arrived after the request had been asked for did not, nor did those
    that came after the client had left. Telemetry does not count.
-2. The origin is the first place. Where a request had the value before any answer, the agent brought it: its user, its prompt, a
+2. The origin is the place that had it first: of an answer counts when the piece with it had come, not when it was asked for. Where a request had the value before any answer, the agent brought it: its user, its prompt, a
    tool of its own. What an answer repeats then is told beside.
 3. `recorded` says that the same characters are there, alone, and that they are telling: another place would have them by no chance.
    All else is `inferred`, with the rule. Where nothing has the whole value, its telling parts are looked for, each by itself.
@@ -12,14 +12,16 @@
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import accumulate
 from typing import NamedTuple
 
 from ...store import StoreError
 from ...tape.canonical.canonical_url import same_url
-from ...tape.exchange import Exchange, RequestClass, Seq
+from ...tape.exchange import Exchange, RequestClass, Response, Seq
 from ...tape.matching.dependence import seen_answer
 from ..reading.exchange_json import is_without_times
 from ..state.calls_before import Exchanges
@@ -44,6 +46,8 @@ _UNTELLING = 8
 """The same of a value that says little."""
 _READ = 500
 """Most exchanges that are unpacked since their bytes may have it."""
+_CUT_UP = 256 * 1024
+"""Bytes of an answer up to which the piece is looked for with which the value came."""
 _EVER = 1 << 62
 _COUNT = "a count"
 _IN = {_COUNT: "as a count"}
@@ -81,6 +85,8 @@ class Sighting:
     """Of a model call of a WebSocket its place among these; 0 elsewhere."""
     is_call: bool = False
     """Whether a model was asked."""
+    at_ns: int = 0
+    """When it had come, to the piece of an answer; 0 where only the order of the requests says so."""
 
     @property
     def step(self) -> str:
@@ -194,7 +200,9 @@ def find_blame(
     parts = [make_wanted(one) for one in find_parts(wanted.text)] if isinstance(sought, str) else []
     units = _units(sought)
     by_tape = exchanges.info.parent is not None
-    seen = _Search(found, wanted, parts, units, _EVER if by_tape else asked.started_ns)
+    has_times = not by_tape and not is_without_times(asked)
+    until_ns = _EVER if by_tape else asked.started_ns
+    seen = _Search(found, wanted, parts, units, until_ns, has_times=has_times)
     # What a tape answered to a playback arrived in the order of the tape's seqs.
     until = _EVER if by_tape else seq
     for fresh in read_fresh(exchanges, seq) if wanted.text else ():
@@ -208,6 +216,7 @@ def find_blame(
     if place.strip().startswith("answer "):
         seen.look_at(asked, 0, None, seq + 1, asked_only=True, part=part)
     seen.finish()
+    _doubt_order(found, exchanges)
     _doubt_times(found, exchanges, asked)
     return found
 
@@ -219,6 +228,23 @@ def _doubt_times(found: Blame, exchanges: Exchanges, asked: Exchange) -> None:
         return
     if any(map(is_without_times, (asked, exchanges.find(origin.seq)))):
         found.doubt = "the imported lines do not say when it came"
+
+
+def _doubt_order(found: Blame, exchanges: Exchanges) -> None:
+    """Doubt an answer beside which another one with the value was under way, if no times say which came first."""
+    origin = found.sightings[0] if found.sightings else None
+    if origin is None or origin.side != "answer" or origin.at_ns or found.doubt:
+        return
+    for one in found.sightings[1:]:
+        other = exchanges.find(one.seq) if one.side == "answer" and not one.at_ns else None
+        if other is None or other.lane is None or origin.seq not in other.lane.overlaps:
+            continue
+        found.doubt = f"{_name_place(one)} may have come before"
+        return
+
+
+def _name_place(one: Sighting) -> str:
+    return f"{one.step} {one.side} {one.place}"
 
 
 def name_step(seq: int, part: int) -> str:
@@ -259,10 +285,14 @@ class _Search:
         parts: list[Wanted],
         units: list[Unit],
         until_ns: int,
+        *,
+        has_times: bool,
     ) -> None:
         self._blame = blame
         self._until_ns = until_ns
         """When the request was sent that is asked about."""
+        self._has_times = has_times
+        """Whether times say what came first, not only the order of the requests."""
         self._wanted = wanted
         self._whole = wanted.is_json
         self._parts = parts
@@ -329,9 +359,7 @@ class _Search:
         seen = None if asked_only else seen_answer(exchange, Seq(until))
         found = False
         if seen is not None and seen.spilled is None:
-            found = self._note(
-                exchange, "answer", answered_leaves(exchange, seen, whole=self._whole)
-            )
+            found = self._note_answer(exchange, seen)
         if not found and not asked_only and seen is not exchange.response:
             self._note_unseen(exchange)
         if messages is not None:
@@ -349,14 +377,15 @@ class _Search:
         for message in exchanges.messages(exchange) if not calls else ():
             if message.after < until:
                 side = "request" if message.from_client else "answer"
-                self._note(exchange, side, message_leaves(message, whole=self._whole))
+                leaves = message_leaves(message, whole=self._whole)
+                self._note(exchange, side, leaves, at_us=message.at_us)
 
     def look_at_call(self, made: Exchange, part: int, until: int) -> None:
         """Look at a model call of a WebSocket."""
         self._note(made, "request", asked_leaves(made, self._may_be_in, whole=self._whole), part)
         seen = seen_answer(made, Seq(until))
         if seen is not None:
-            self._note(made, "answer", answered_leaves(made, seen, whole=self._whole), part)
+            self._note_answer(made, seen, part)
 
     def _note_unseen(self, exchange: Exchange) -> None:
         response = exchange.response
@@ -368,8 +397,48 @@ class _Search:
                 self._blame.unseen.append(_sight(exchange, "answer", leaf, found))
                 return
 
-    def _note(self, exchange: Exchange, side: str, leaves: Iterable[Leaf], part: int = 0) -> bool:
-        """Note the best of some places with the value; say whether there is one."""
+    def _note_answer(self, exchange: Exchange, seen: Response, part: int = 0) -> bool:
+        """Note what an agent has seen of an answer; say whether it has the value."""
+        leaves = answered_leaves(exchange, seen, whole=self._whole)
+        noted = len(self._blame.sightings)
+        found = self._note(exchange, "answer", leaves, part, at_us=exchange.end_us)
+        if len(self._blame.sightings) > noted and self._has_times:
+            sighting = self._blame.sightings[-1]
+            at_us = self._find_piece(exchange)
+            self._blame.sightings[-1] = replace(sighting, at_ns=exchange.started_ns + at_us * 1000)
+        return found
+
+    def _find_piece(self, exchange: Exchange) -> int:
+        """Find when the piece of an answer came with which it has the value alone."""
+        response = exchange.response
+        chunks = response.chunks if response is not None else ()
+        if response is None or len(chunks) < 2 or len(response.body) > _CUT_UP:
+            return chunks[-1].at_us if chunks else exchange.end_us
+        ends = list(accumulate(chunk.size for chunk in chunks))
+
+        def has_it(count: int) -> bool:
+            part = replace(response, body=response.body[: ends[count]], chunks=())
+            leaves = answered_leaves(exchange, part, whole=self._whole)
+            found = (self._wanted.match(leaf.value) for leaf in leaves)
+            return any(one is not None and one.standing is Standing.ALONE for one in found)
+
+        at = bisect_left(range(len(chunks) - 1), True, key=has_it)
+        return chunks[at].at_us
+
+    def _note(
+        self,
+        exchange: Exchange,
+        side: str,
+        leaves: Iterable[Leaf],
+        part: int = 0,
+        *,
+        at_us: int = 0,
+    ) -> bool:
+        """Note the best of some places with the value; say whether there is one.
+
+        at_us: when they had come, since the exchange began.
+        """
+        at_ns = exchange.started_ns + at_us * 1000 if self._has_times else 0
         whole: list[tuple[Sighting, Standing]] = []
         for leaf in leaves:
             repeats = leaf.what in ("system prompt", "tools")
@@ -380,16 +449,16 @@ class _Search:
                 continue
             if found is not None:
                 found = self._weigh(exchange, side, leaf, found)
-                whole.append((_sight(exchange, side, leaf, found, part), found.standing))
+                whole.append((_sight(exchange, side, leaf, found, part, at_ns), found.standing))
                 if repeats:
                     self._known.add((leaf.place, str(leaf.value)))
                 continue
             for one in self._parts:
                 told = one.match(leaf.value) if one.text not in self._of_parts else None
                 if told is not None and not told.rule:
-                    self._of_parts[one.text] = [_sight(exchange, side, leaf, told, part)]
+                    self._of_parts[one.text] = [_sight(exchange, side, leaf, told, part, at_ns)]
             if len(self._in_units) < _MOST and (side == "answer" or not self._blame.sightings):
-                self._note_unit(exchange, side, leaf, part)
+                self._note_unit(exchange, side, leaf, part, at_ns)
         if whole:
             best, standing = min(whole, key=_rank)
             if standing is Standing.ALONE:
@@ -398,13 +467,14 @@ class _Search:
                 self._pieces.append((best, standing))
         return bool(whole)
 
-    def _note_unit(self, exchange: Exchange, side: str, leaf: Leaf, part: int) -> None:
+    def _note_unit(self, exchange: Exchange, side: str, leaf: Leaf, part: int, at_ns: int) -> None:
         for unit in self._units:
             told = unit.wanted.match(leaf.value)
             if told is None or told.standing is not Standing.ALONE:
                 continue
             if self._weigh(exchange, side, leaf, told).rule != _COUNT:
-                self._in_units.append((_sight(exchange, side, leaf, told, part), unit.name))
+                sighting = _sight(exchange, side, leaf, told, part, at_ns)
+                self._in_units.append((sighting, unit.name))
 
     def _is_by_chance(self, leaf: Leaf, found: Match) -> bool:
         """Say whether a short number is but digits of a header field, of its version or its date."""
@@ -446,7 +516,7 @@ class _Search:
         blame = self._blame
         before = [one for one in self._pieces if _order(one[0]) < _order(origin)]
         for one, standing in before:
-            told = f"{one.step} {one.side} {one.place} has it {_IN.get(one.rule, one.rule)}"
+            told = f"{_name_place(one)} has it {_IN.get(one.rule, one.rule)}"
             if standing is not Standing.FOREIGN:
                 blame.doubt = blame.doubt or told
                 blame.hints.append(f"{told}: {_shorten(one.value)}")
@@ -465,7 +535,7 @@ class _Search:
             is_same = _same_read(one, origin)
             if is_told or is_same or _same_field(one, origin) or not (is_brought or is_apart):
                 continue
-            told = f"{one.step} {one.side} {one.place} has it, too"
+            told = f"{_name_place(one)} has it, too"
             blame.doubt = blame.doubt or (_say_unit(one, unit) if unit else told)
             if unit:
                 self._hint(one, unit)
@@ -478,7 +548,7 @@ class _Search:
 
 
 def _say_unit(one: Sighting, unit: str) -> str:
-    return f"{one.step} {one.side} {one.place} has {unit} of it"
+    return f"{_name_place(one)} has {unit} of it"
 
 
 def _same_read(one: Sighting, other: Sighting) -> bool:
@@ -496,9 +566,9 @@ def _same_field(one: Sighting, other: Sighting) -> bool:
     return len(fields[0]) > 1 and fields[0][-2:] == fields[1][-2:]
 
 
-def _order(one: Sighting) -> tuple[int, int, bool]:
-    """Put a request before its answer."""
-    return one.seq, one.part, one.side == "answer"
+def _order(one: Sighting) -> tuple[int, int, int, bool]:
+    """Put first what had come first, and a request before its answer."""
+    return one.at_ns, one.seq, one.part, one.side == "answer"
 
 
 def _rank(found: tuple[Sighting, Standing]) -> tuple[int, bool, bool]:
@@ -512,7 +582,9 @@ def _shorten(value: Scalar) -> str:
     return told if len(told) <= _SHOWN else f"{told[:_SHOWN]}…"
 
 
-def _sight(exchange: Exchange, side: str, leaf: Leaf, match: Match, part: int = 0) -> Sighting:
+def _sight(
+    exchange: Exchange, side: str, leaf: Leaf, match: Match, part: int = 0, at_ns: int = 0
+) -> Sighting:
     return Sighting(
         exchange.seq,
         side,
@@ -524,6 +596,7 @@ def _sight(exchange: Exchange, side: str, leaf: Leaf, match: Match, part: int = 
         match.whole,
         part,
         exchange.request_class is RequestClass.INFERENCE,
+        at_ns,
     )
 
 

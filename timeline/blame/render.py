@@ -121,4 +121,8 @@ def blame_json(blame: Blame) -> dict[str, Any]:
 
 
 def _sighting(one: Sighting | None) -> dict[str, Any] | None:
-    return None if one is None else asdict(one) | {"part": one.part or None}
+    if one is None:
+        return None
+    shown = asdict(one) | {"part": one.part or None}
+    del shown["at_ns"]
+    return shown

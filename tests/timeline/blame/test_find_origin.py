@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from playhead.store import Store, StoreError
-from playhead.tape.exchange import RequestClass
+from playhead.tape.exchange import IMPORTED, Chunk, RequestClass, Seq
 from playhead.tests.adversary.planted.blame import blame
 from playhead.tests.support.agent_tapes import (
     Tape,
@@ -265,3 +266,70 @@ async def test_digits_of_a_header_field_are_no_origin(tmp_path: Path) -> None:
         info = await write_run(opened, "digits", tape.exchanges)
         found = find_blame(Exchanges(opened, info), 2, "n")
     assert not [one for one in found.sightings if one.place.startswith("header ")]
+
+
+def late(*pieces: tuple[float, bytes], took_s: float) -> dict[str, Any]:
+    """Give an answer whose pieces came after as many seconds."""
+    body = b"".join(piece for _, piece in pieces)
+    chunks = tuple(Chunk(int(at_s * 1e6), len(piece), Seq(2)) for at_s, piece in pieces)
+    response = replace(make_response(body), chunks=chunks)
+    return {"response": response, "took_us": int(took_s * 1e6)}
+
+
+MADE = b'{"id": "ord_8KQ2ZX71"}'
+POLLED = b'{"events": [{"created": "ord_8KQ2ZX71"}]}'
+
+
+def polled(*pieces: tuple[float, bytes]) -> Tape:
+    """Write a run with a read that was sent before the effect that made a value, and answered after it."""
+    tape = Tape("polled")
+    began_us = tape.now_us
+    read = make_request("https://shop.test/events", b"", method="GET")
+    tape.add(read, kind=RequestClass.READ, **late(*pieces, took_s=1))
+    tape.now_us = began_us + 200_000
+    order = make_request("https://shop.test/orders", {"sku": "A"})
+    tape.add(order, kind=RequestClass.EFFECT, overlaps=[1], **late((0.1, MADE), took_s=0.1))
+    tape.now_us = began_us + 2_000_000
+    tape.post("https://pay.test/pay", {"order": "ord_8KQ2ZX71"})
+    return tape
+
+
+def blame_polled(folder: Path, tape: Tape) -> Blame:
+    async def write() -> None:
+        with Store.open(folder / "store") as opened:
+            await write_run(opened, "polled", tape.exchanges)
+
+    asyncio.run(write())
+    with Store.open(folder / "store", readonly=True) as opened:
+        return ask(opened, "polled", 3, "$.order")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "first"),
+    [
+        # A long poll: the whole answer came after the one that made the value.
+        ([(1.0, POLLED)], 2),
+        # A stream: its beginning came before, the value after.
+        ([(0.1, b'{"events": ['), (0.9, b'{"created": "ord_8KQ2ZX71"}'), (1.0, b"]}")], 2),
+        ([(0.1, b'{"events": [{"created": "ord_8KQ2ZX71"}'), (1.0, b"]}")], 1),
+        ([(0.2, POLLED)], 1),
+    ],
+)
+def test_the_origin_is_the_answer_that_came_first(
+    tmp_path: Path, pieces: list[tuple[float, bytes]], first: int
+) -> None:
+    """An answer counts when the piece with the value has come, not when it was asked for."""
+    found = blame_polled(tmp_path, polled(*pieces))
+    assert [one.seq for one in found.sightings] == [first, 3 - first]
+    assert found.evidence is Evidence.RECORDED
+
+
+def test_answers_that_came_in_an_unknown_order_are_doubted(tmp_path: Path) -> None:
+    """Imported lines without times do not say which of two that were under way together came first."""
+    tape = polled((1.0, POLLED))
+    imported = [replace(one, reason=IMPORTED) for one in tape.exchanges]
+    imported[2] = replace(imported[2], lane=None)
+    tape.exchanges = imported
+    found = blame_polled(tmp_path, tape)
+    assert found.evidence is Evidence.INFERRED
+    assert found.rule == "the same, but 2 answer $.id may have come before"
