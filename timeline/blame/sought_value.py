@@ -23,7 +23,7 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 from ...tape.dialects.common.untrusted_json import Json
 from ...tape.matching.dependence import core
 from ...tape.matching.traceable_values import ids
-from .distinctive_values import ID, is_telling
+from .distinctive_values import ID, is_long, is_telling
 from .exchange_values import Scalar, inner_json, walk
 from .token_or_substring import Standing, find_standing, judge_place
 
@@ -170,7 +170,7 @@ def make_wanted(value: Scalar) -> Wanted:
     is_text = isinstance(value, str) and not numbers
     forms = tuple(_other_forms(text)) if is_text else ()
     needles = [needle for one in (text, *(form for form, _ in forms)) for needle in _needles(one)]
-    is_folded = is_text and is_telling(text.upper())
+    is_folded = is_text and (is_long(text) or is_telling(text.upper()))
     folded = tuple(one.lower() for one in core(text)) if is_folded else ()
     return Wanted(
         value,
@@ -237,7 +237,7 @@ def _other_forms(text: str) -> list[tuple[str, str]]:
             plain = ""
         if len(plain) >= ID and plain.isprintable() | ("\n" in plain):
             found.append((plain, "base64"))
-    if is_telling(text):
+    if is_long(text):
         found.append((base64.b64encode(text.encode("utf-8", "surrogatepass")).decode(), "base64"))
         told = text.encode("utf-8", "surrogatepass")
         ways = dict.fromkeys((*(quote(told, safe=safe) for safe in _KEPT), quote_plus(told)))
@@ -294,7 +294,9 @@ def _number_pattern(numbers: frozenset[Decimal], text: str) -> re.Pattern[bytes]
         between = r"(?:[ ,._']|\xc2\xa0|\xe2\x80\xaf|\xe2\x80\x89|\\u00[aA]0|\\u202[fF])?"
         ways.append(between.join(counted))
     joined = "|".join(dict.fromkeys(ways))
-    return re.compile(rf"(?<![0-9])(?:{joined})(?![1-9])".encode("latin-1"))
+    # In JSON, digits before it may be those of a sign: `\\u00a3`.
+    begins = r"(?:(?<![0-9])|(?<=\\u[0-9a-fA-F]{4}))"
+    return re.compile(rf"{begins}(?:{joined})(?![1-9])".encode("latin-1"))
 
 
 def find_parts(text: str) -> tuple[str, ...]:

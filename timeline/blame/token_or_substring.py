@@ -12,7 +12,9 @@ from enum import IntEnum
 
 _LONG = 6
 """Digits from which on a number between slashes is an id."""
-_JOINTS = frozenset("-.:@+~")
+_DASHES = "-\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d"
+"""Hyphens, and signs of a negative number."""
+_JOINTS = frozenset(f"{_DASHES}.:@+~")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _LABEL = re.compile(r"(?:^|[^A-Za-z0-9_.:@+~/-])[A-Za-z_]+:$")
 _DIGITS_BEFORE = re.compile(r"(?:[0-9]\)?[ \u00a0\u202f\u2009/]\(?|[0-9]\) ?|\+)$")
@@ -67,12 +69,16 @@ def judge_place(other: str, at: int, end: int) -> Standing:
 def _goes_on(before: str, behind: str, text: str) -> bool:
     """Say whether letters or digits are joined to a text."""
     joined = _in_word(text[0]) and before[-1:] in _JOINTS and _in_word(before[-2:-1])
+    if text[0] in _JOINTS and _in_word(before[-1:]) and _in_word(text[1:2]):
+        return True  # what seems to be a sign is a hyphen
     if joined and (text.isdigit() or _LABEL.search(before) is None):
         return True
     if _in_word(text[-1]) and behind[:1] in _JOINTS and _in_word(behind[1:2]):
         return True
     if "/" not in text:
-        return False
+        # `7/2` is another number than 7; between slashes it is a step of a path.
+        joins = behind[:1] in ("/", "#") and before[-1:] not in ("/", "#", "=")
+        return joins and _in_word(text[-1]) and _in_word(behind[1:2])
     # A URL, or a path: another one where it goes on.
     return behind[:1] in ("/", "?", "#", "&", "=") and _in_word(behind[1:2])
 
@@ -81,7 +87,9 @@ def _digits_go_on(before: str, behind: str, text: str) -> bool:
     """Say whether a number is one of a date, a phone number, an address or a row."""
     if not text[0].isdigit():
         return False
-    if before[-1:] in ("-", ",") and (before[-1:] == "-" or before[-2:-1].isdigit()):
+    if before[-1:] == "." or (before and before[-1] in _DASHES):
+        return True  # a fraction, or a negative number
+    if before[-1:] == "," and before[-2:-1].isdigit():
         return True
     if behind[:1] == "," and behind[1:2].isalnum():
         return True

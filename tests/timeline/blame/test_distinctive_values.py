@@ -27,7 +27,7 @@ from playhead.timeline.steps.step import Evidence
             (one, True)
             for one in ("tok_5Rt8Wq", "ORD-TKBUGBK", "3.7119", "https://shop.test/orders/A7")
         ],
-        *[(one, True) for one in ("ord-7f3k2-20251101", "200 OK then", "db.shop.test:8080")],
+        *[(one, True) for one in ("ord-7f3k2-20251101", "db.shop.test:8080")],
         # Models with their days, versions, quarters, pictures, collations, this machine.
         *[
             (one, False)
@@ -56,6 +56,30 @@ from playhead.timeline.steps.step import Evidence
         *[(one, False) for one in ("5 December 2026", "Dec 5, 2026", "Sat, 05 Dec 2026")],
         *[(one, True) for one in ("20261305", "20261205143107", "2026-12-05T14:31:07Z")],
         *[(one, True) for one in ("Rosenheimer Allee 99, 81669 Town", "ORD-1234-X", "A1B2-C3D4")],
+        # Words and quantities, however they are put together.
+        *[
+            (one, False)
+            for one in ("2nd quarter", "3rd quarter", "30 days", "365days", "10 EUR", "EUR 10")
+        ],
+        *[
+            (one, False)
+            for one in ("United States of America", "São Tomé and Príncipe", "Côte d'Ivoire")
+        ],
+        *[
+            (one, False)
+            for one in ("Please try again later", "lorem ipsum dolor sit amet", "200 OK then")
+        ],
+        *[(one, False) for one in ("Content-Type", "SELECT * FROM users", "123 Main Street")],
+        *[
+            (one, False)
+            for one in ("iPhone 15", "A320neo", "vitamin b12", "取消订单", "Отменить заказ")
+        ],
+        # Charsets, locales, standards, addresses of examples, round times, colours.
+        *[(one, False) for one in ("utf8mb4", "en_US.UTF-8", "ISO 9001", "ISO27001", "RFC 9110")],
+        *[(one, False) for one in ("test@example.com", "2026-11-28T09:00:00Z", "$ 10.00")],
+        *[(one, False) for one in ("#ff0000", "rgb(0,0,0)", "hsl(120, 100%, 50%)")],
+        *[(one, True) for one in ("order 88XK21", "Invoice 412057 is due", "ana.berg@shop.test")],
+        ("The parcel of the customer was opened before it came here", True),
         *[(one, False) for one in ("Windows 11", "requires_action", "3.1415", "2.71828", "v1.2.3")],
     ],
 )
