@@ -1,7 +1,8 @@
 """Find how a resource changed, from all that runs asked of it.
 
 1. A change is what a recorded write did; where a read has a new value that no recorded write explains, somebody else did it before.
-   A write whose answer does not say so may have been made: it was, where the next read has what it sent.
+   A write whose answer does not say so may have been made: it was, where the next read has what it sent. One that was made, and whose
+   answer does not show the resource, may have changed more than it sent.
 2. A read with an earlier state, asked after the write that ended it had been answered, read an old value: a cache, or a late replica.
 3. A write is made on a stale read where what its run had last read or written was changed by another before. It lost what
    it set back to the old value.
@@ -15,12 +16,14 @@ from .resource_state import (
     No,
     State,
     Use,
+    explains,
     find_at,
     find_fields,
     find_made,
     find_sent,
     find_state,
     same_state,
+    shows_state,
 )
 
 _KEPT = 256
@@ -140,6 +143,8 @@ class _Reader:
         self._known: dict[str, _Known] = {}
         self._answered_ns = 0
         """When the last write had been answered."""
+        self._unshown: Use | None = None
+        """The last write, if its answer does not show what else it changed, as a version; until a read does."""
         self._unanswered: list[tuple[Use, list[Field]]] = []
         """Writes of unknown outcome, each with what it would have changed, as far as that is known; until the state is known again."""
 
@@ -178,18 +183,21 @@ class _Reader:
                 return
             self._change_unseen(use, known, state)
             self._note(state)
+        self._unshown = None
         self._known[use.run] = _Known(place, state, len(history.changes))
 
     def _change_unseen(self, read: Use, known: State, state: State) -> None:
         """Note a change that a read shows first: of the last write of unknown outcome that explains it, else of somebody."""
         fields, seen = find_fields(known, state), Place(read.run, read.seq)
-        for write, sent in reversed(self._unanswered):
-            if sent and all(same_state(find_at(state, one.path), one.new) for one in sent):
+        writes = [*([(self._unshown, [])] if self._unshown else []), *self._unanswered]
+        for write, sent in reversed(writes):
+            is_sent = sent and all(same_state(find_at(state, one.path), one.new) for one in sent)
+            if is_sent or (write.is_made and explains(write, fields)):
                 by = Place(write.run, write.seq)
                 made = Change(by, write.method, seen, write.started_ns, fields)
                 self.history.changes.append(made)
                 return
-        maybe = next((Place(one.run, one.seq) for one, _ in reversed(self._unanswered)), None)
+        maybe = next((Place(one.run, one.seq) for one, _ in reversed(writes)), None)
         self.history.changes.append(Change(None, None, seen, read.started_ns, fields, maybe))
 
     def _begin(self, place: Place, state: State) -> None:
@@ -236,6 +244,7 @@ class _Reader:
         history.first = history.first or place
         history.changes.append(Change(place, use.method, place, use.started_ns, fields))
         self._note(state)
+        self._unshown = use if state is not No.MISSING and not shows_state(use, known) else None
         self._answered_ns = max(self._answered_ns, use.ended_ns)
         self._known[use.run] = _Known(place, state, len(history.changes))
 

@@ -3,12 +3,16 @@
 1. The resource is one URL in its canonical form, with its query. A POST to the collection above it makes it, where the answer's `Location` names the URL, or
    its `id` is the last segment.
 2. What a read answers is the state. So is what a write answers, where it looks like the state: at least half of the members
-   of what was known or sent. Otherwise the state is what was sent: all of a PUT, a PATCH merged into what was known (RFC 7396).
+   of what was known, or of what was sent if nothing was known. What a POST answers has to have the same `id` as well, or none, and
+   every list: a POST to a collection answers the item that it made. Otherwise the state is what was sent, a PATCH merged into what was known
+   (RFC 7396). Members that a PUT did not send are left as they were: servers keep ids and versions. Nobody knows of these until a
+   read shows them.
 3. A write was made where its answer says so, by a status from 200 to 299. It was not where the service refused it (most of 400 to
    499), sent the client elsewhere with it, or was not reached. Any other may have been made: without an answer, with one of
    a gateway that waited in vain, or with a redirect, which a login page is as well as a form that was taken.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import quote, urljoin
@@ -176,9 +180,40 @@ def find_state(use: Use, known: State) -> State:
     sent, told = find_json(open_body(use.exchange.request)[0]), use.answered
     if use.makes:
         return told if isinstance(told, dict) and _is_like(told, sent) else sent
-    if isinstance(told, dict) and (_is_like(told, known) or _is_like(told, sent)):
+    if shows_state(use, known):
         return told
-    return find_sent(use, known)
+    state = find_sent(use, known)
+    if isinstance(state, dict) and isinstance(told, dict) and _is_like(told, sent):
+        return {**state, **told}
+    return state
+
+
+def shows_state(use: Use, known: State) -> bool:
+    """Say whether the answer to a write shows the whole resource.
+
+    known: what it was before.
+    """
+    told, sent = use.answered, find_json(open_body(use.exchange.request)[0])
+    if use.method == "DELETE" or use.makes:
+        return True
+    if not isinstance(told, dict):
+        return False
+    if use.method == "POST":
+        return _shows_posted(use, told, known)
+    return _is_like(told, known if isinstance(known, dict) and known else sent)
+
+
+def _shows_posted(use: Use, told: dict[str, Json], known: State) -> bool:
+    """Say whether the answer to a POST shows what was posted to, not what the POST made there."""
+    made, url = find_made(use), use.exchange.request.url
+    # It made nothing else: its `Location` or `id` is the one of the URL.
+    is_it = made is not None and same_url(urljoin(url, made), url)
+    if not isinstance(known, dict) or not known:
+        return is_it
+    if made is not None and not is_it and made != str(known.get("id")):
+        return False
+    lists = (name for name, value in known.items() if isinstance(value, list))
+    return told.get("id") == known.get("id") and _is_like(told, known) and told.keys() >= {*lists}
 
 
 def find_sent(use: Use, known: State) -> State:
@@ -189,11 +224,40 @@ def find_sent(use: Use, known: State) -> State:
     if use.method == "DELETE":
         return No.MISSING
     sent = find_json(open_body(use.exchange.request)[0])
+    if use.method == "PUT" and isinstance(sent, dict) and isinstance(known, dict):
+        return {**known, **sent}
     if use.method == "PUT" and isinstance(sent, dict | list):
         return sent
     if use.method == "PATCH" and isinstance(sent, dict) and isinstance(known, dict):
         return merge(known, sent)
     return No.UNKNOWN
+
+
+def explains(use: Use, fields: Iterable[Field]) -> bool:
+    """Say whether a write that was made, and whose answer does not show the state, is why a read shows another one.
+
+    A PUT took away what it did not send; a POST added to a list what its answer says that it made, and may have counted it.
+    fields: in which the state differs.
+    """
+    if use.method == "PUT":
+        sent = find_json(open_body(use.exchange.request)[0])
+        names = sent.keys() if isinstance(sent, dict) else ()
+        kept = {f"${member_step(name)}" for name in names}
+        return all(one.new is No.MISSING and one.path not in kept for one in fields)
+    made = find_made(use) if use.method == "POST" else None
+    if made is None:
+        return False
+    lists = [one for one in fields if not isinstance(one.old, int) or not isinstance(one.new, int)]
+    return len(lists) == 1 and _adds(lists[0].old, lists[0].new, made)
+
+
+def _adds(old: State, new: State, made: str) -> bool:
+    """Say whether a list has the item that was made in addition, and nothing else."""
+    if not isinstance(old, list) or not isinstance(new, list) or len(new) != len(old) + 1:
+        return False
+    added = [one for one in new if not any(same_state(one, other) for other in old)]
+    item = added[0] if len(added) == 1 else None
+    return isinstance(item, dict) and str(item.get("id")) == made.rstrip("/").rpartition("/")[2]
 
 
 def _is_like(told: dict[str, Json], other: State) -> bool:

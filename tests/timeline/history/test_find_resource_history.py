@@ -329,3 +329,86 @@ def test_a_post_to_the_resource_may_have_changed_it() -> None:
     told = "\n".join(render_history(found))
     assert "posted to it" in told
     assert "or by r 2" in told
+
+
+ITEMS = [{"id": 1, "amount": 5}, {"id": 2, "amount": 7}, {"id": 3, "amount": 9}]
+COLLECTIONS: dict[str, Any] = {
+    "a list": lambda items: items,
+    "an envelope": lambda items: {"object": "list", "data": items},
+    "a list that is counted": lambda items: {"items": items, "total": len(items)},
+    "one with an id": lambda items: {"id": "orders", "data": items, "total": len(items)},
+}
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+@pytest.mark.parametrize("object", [{}, {"object": "refund"}])
+def test_a_post_to_a_collection_adds_an_item(name: str, object: dict[str, str]) -> None:
+    """It does not become the item, and nobody else makes it a collection again."""
+    make = COLLECTIONS[name]
+    url = "https://shop.test/v1/orders"
+    uses = _done(
+        url,
+        ("r", "GET", None, make(ITEMS[:1])),
+        ("r", "POST", {"amount": 7}, {**object, **ITEMS[1]}),
+        ("r", "GET", None, make(ITEMS[:2])),
+    )
+    found = find_history(url, uses)
+    (change,) = found.changes
+    assert (change.by and change.by.seq, change.is_recorded) == (2, False)
+    assert {one.path for one in change.fields} <= {"$", "$.data", "$.items", "$.total"}
+    assert [(one.place.seq, one.made) for one in found.posts] == [(2, "2")]
+
+
+def test_items_of_others_are_not_those_of_a_post() -> None:
+    """Somebody may have made both: the POST is named as one who may."""
+    url = "https://shop.test/v1/orders"
+    uses = _done(
+        url,
+        ("r", "GET", None, ITEMS[:1]),
+        ("r", "POST", {"amount": 7}, ITEMS[1]),
+        ("r", "GET", None, ITEMS),
+    )
+    (change,) = find_history(url, uses).changes
+    assert (change.by, change.maybe and change.maybe.seq) == (None, 2)
+
+
+def test_a_post_whose_answer_shows_the_resource_changed_it() -> None:
+    """It is the same by its `id`, or by its URL."""
+    one, other = ({"id": "57", "status": state} for state in ("open", "paid"))
+    for first in [("r", "GET", None, one)], []:
+        uses = _done(URL, *first, ("r", "POST", {"pay": 1}, other), ("r", "GET", None, other))
+        (change,) = find_history(URL, uses).changes
+        assert (change.by and change.by.seq, change.is_recorded) == (len(first) + 1, True)
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+@pytest.mark.parametrize("answered", [b"", {"status": "paid"}, {"ok": True}])
+def test_what_a_server_keeps_is_not_taken_away(method: str, answered: Any) -> None:
+    """An id and a version that a write did not send are as they were; a new version may be of the write."""
+    order = {"id": 9, "version": 1, "status": "open", "total": 7, "city": "Oslo"}
+    uses = _done(
+        URL,
+        ("r", "GET", None, order),
+        ("r", method, {"status": "paid"}, answered),
+        ("r", "GET", None, {**order, "status": "paid", "version": 2}),
+        ("r", "GET", None, {**order, "status": "paid", "version": 3}),
+    )
+    write, version, later = find_history(URL, uses).changes
+    assert write.fields == [Field("$.status", "open", "paid")]
+    assert (version.by, version.maybe and version.maybe.seq) == (None, 2)
+    assert version.fields == [Field("$.version", 1, 2)]
+    assert (later.by, later.maybe) == (None, None)
+
+
+def test_a_put_takes_away_what_a_read_lacks_then() -> None:
+    """Its answer did not say so: that is inferred."""
+    uses = _done(
+        URL,
+        ("r", "GET", None, {"status": "open", "note": "x"}),
+        ("r", "PUT", {"status": "paid"}, b""),
+        ("r", "GET", None, {"status": "paid"}),
+    )
+    write, gone = find_history(URL, uses).changes
+    assert write.is_recorded
+    assert (gone.by and gone.by.seq, gone.is_recorded) == (2, False)
+    assert gone.fields == [Field("$.note", "x", No.MISSING)]
