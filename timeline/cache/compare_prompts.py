@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ...tape.dialects import Image, ToolResult
 from ...tape.dialects.common.untrusted_json import Json, JsonObject, as_object, find_json
+from ...tape.diff.request_differences import common_prefix
 from ..blame.exchange_values import member_step
 from ..steps.model_call import ModelCall
 from ..steps.model_context import CACHE_MARKERS, plain_form, spell_out, unmarked
@@ -25,7 +26,7 @@ SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
 BESIDE = {"thinking": ("thinking", "reasoning"), "tool_choice": ("tool_choice",)}
 """What is read before the messages at Anthropic."""
 _ROLES = ("system", "developer")
-_NUMBER = re.compile(r"\$\.tools\[(\d+)\]")
+_NAME = re.compile(r"\$\.(\w+)")
 LOOK_BACK = 20
 """Blocks before a mark in which an entry is looked for."""
 
@@ -353,8 +354,11 @@ def _has_image(call: ModelCall) -> bool:
     )
 
 
-def count_kept(call: ModelCall, moved: Moved | None) -> tuple[float, int]:
-    """Give the part of a prompt, by bytes, that comes before what moved, and the bytes of the prompt."""
+def count_kept(call: ModelCall, now: ModelCall, moved: Moved | None) -> tuple[float, int]:
+    """Give the part of a prompt, by bytes, that comes before what moved, and the bytes of the prompt.
+
+    now: the call whose prompt differs. What both parts begin with is before what moved, as a system prompt is whose last line changed.
+    """
     context = call.context
     tools = _size(context.asked.raw_tools)
     system = sum(_size(context.tree.get(name)) for name in SYSTEM)
@@ -362,14 +366,34 @@ def count_kept(call: ModelCall, moved: Moved | None) -> tuple[float, int]:
     whole = tools + system + sum(sizes)
     if moved is None or not whole:
         return 1.0, whole
-    before = {"model": 0, "tools": 0, "system": tools}.get(moved.part, tools + system)
-    number = _NUMBER.match(moved.path or "") if moved.part == "tools" else None
-    listed = context.tree.get("tools")
-    if number is not None and isinstance(listed, list):
-        before = sum(map(_size, listed[: int(number[1])]))
+    before: float = {"model": 0, "tools": 0, "system": tools}.get(moved.part, tools + system)
     if moved.item is not None:
         before = tools + system + sum(sizes[: moved.item])
-    return before / whole, whole
+        if moved.item < len(now.context.items):
+            same = _share_of_beginning(_tree(call, moved.item), _tree(now, moved.item))
+            before += same * sizes[moved.item]
+    elif moved.part in ("tools", "system"):
+        name = _NAME.match(moved.path or "")
+        if name is not None:
+            old = context.tree.get(name[1])
+            before += _share_of_beginning(old, now.context.tree.get(name[1])) * _size(old)
+    return min(1.0, before / whole), whole
+
+
+def _share_of_beginning(old: Json, new: Json) -> float:
+    """Say which part of a value another one has, too, from its beginning on."""
+    if isinstance(old, list) or isinstance(new, list):
+        old, new = spell_out(old), spell_out(new)
+    one, other = (_bytes_of(value) for value in (old, new))
+    return common_prefix(one, other) / len(one) if one else 0.0
+
+
+def _bytes_of(value: Json) -> bytes:
+    if isinstance(value, list):
+        value = [unmarked(one) for one in _unpointed(value)]
+    elif isinstance(value, dict):
+        value = _compared(as_object(unmarked(value)))
+    return show_value(value).encode("utf-8", "surrogatepass")
 
 
 def _size(value: Json) -> int:

@@ -151,7 +151,7 @@ def judge(sent: Sent, before: Sent | None, *, stated: bool) -> CacheCall:
     assert before is not None
     moved = find_moved(before.call, sent.call)
     found = CacheCall(sent, before, Verdict.UNKNOWN, "", Evidence.INFERRED, moved)
-    found.kept, found.prompt_size = count_kept(before.call, moved)
+    found.kept, found.prompt_size = count_kept(before.call, sent.call, moved)
     found.expected = min(before.left, sent.whole)
     found.lifetime = find_lifetime(before.call, before.host, before.marks)
     if sent.read is None and moved is None and not stated:

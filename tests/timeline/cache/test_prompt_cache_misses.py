@@ -112,6 +112,67 @@ async def test_a_prompt_that_is_new_each_turn_breaks_the_prefix(
         assert "it goes on from 1, of another lane" in lines
 
 
+_RULES = "Follow the policy text of the shop.\n" * 1000
+
+
+def _openai(system: str, asked: list[dict[str, Any]]) -> Any:
+    return chat([said("system", system), *asked])
+
+
+def _gemini(system: str, asked: list[dict[str, Any]]) -> Any:
+    roles = {"assistant": "model"}
+    contents = [
+        {"role": roles.get(one["role"], one["role"]), "parts": [{"text": one["content"]}]}
+        for one in asked
+    ]
+    body = {"systemInstruction": {"parts": [{"text": system}]}, "contents": contents}
+    url = "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent"
+    return make_request(url, body)
+
+
+def _openai_answer(text: str, prompt: int, read: int) -> Any:
+    usage = {"prompt_tokens": prompt, "completion_tokens": 5, "total_tokens": prompt + 5}
+    more = {"prompt_tokens_details": {"cached_tokens": read}}
+    choice = {"index": 0, "finish_reason": "stop"}
+    choice |= {"message": {"role": "assistant", "content": text}}
+    answer = {"id": text, "model": "gpt-5.1", "choices": [choice], "usage": {**usage, **more}}
+    return make_response(answer)
+
+
+def _gemini_answer(text: str, prompt: int, read: int) -> Any:
+    usage = {"promptTokenCount": prompt, "candidatesTokenCount": 5}
+    usage["cachedContentTokenCount"] = read
+    content = {"role": "model", "parts": [{"text": text}]}
+    candidates = [{"content": content, "finishReason": "STOP"}]
+    return make_response({"candidates": candidates, "usageMetadata": usage})
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer"),
+    [(_openai, _openai_answer), (_gemini, _gemini_answer)],
+    ids=["chat", "gemini"],
+)
+@pytest.mark.parametrize(("read", "evidence"), [(0, "inferred"), (8832, "recorded")])
+async def test_what_is_before_the_changed_line_of_a_prompt_counts(
+    tmp_path: Path, ask: Any, answer: Any, read: int, evidence: str
+) -> None:
+    """The last of 1,001 lines is another one: if the lines before were not read either, that is no proof."""
+    tape, asked = Tape("steps"), list[dict[str, Any]]()
+    for at, count in enumerate((0, read)):
+        asked.append(said("user", f"This is question number {at}."))
+        text = f"The answer number {at} is unmistakable."
+        tape.model(
+            ask(f"{_RULES}Steps left: {9 - at}.", asked), answer(text, 9000 + 50 * at, count)
+        )
+        asked.append({"role": "assistant", "content": text})
+    with Store.open(tmp_path / "store") as opened:
+        found = find_misses(Exchanges(opened, await write_run(opened, "steps", tape.exchanges)))
+    assert found[1].verdict is Verdict.BROKE
+    assert 0.98 < found[1].kept < 1
+    assert found[1].evidence is not None
+    assert found[1].evidence.value == evidence
+
+
 async def test_a_call_that_asks_for_no_cache_is_told_the_mark_of_its_dialect(
     tmp_path: Path,
 ) -> None:
