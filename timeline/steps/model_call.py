@@ -38,6 +38,11 @@ _TIME = re.compile(
 """A date or a time of day, as a prompt states it."""
 _ROLE = re.compile(r"\b(you are|you're|act as|your (role|name|job|task))\b", re.IGNORECASE)
 """A prompt may begin with who the agent is."""
+_FIELD = re.compile(
+    r"((?!\w* ?(?:role|agent|name|persona|job|task|team|desk)\b)[\w-]+(?: [\w-]+){0,4}): +\S",
+    re.IGNORECASE,
+)
+"""A line of what was looked up, as `Cart: a mug`: another value is no other role."""
 _ID = re.compile(r"[A-Za-z0-9]+")
 _DRAWN = 8
 """Letters and digits in a row from which on an id was drawn, not counted."""
@@ -266,11 +271,23 @@ def keeps_role(one: ModelCall, other: ModelCall) -> bool:
     begins = [_first_sentence(text) for text in (first, second)]
     if _timeless(begins[0]) == _timeless(begins[1]):
         return True
+    roles = [_role_sentences(text) for text in (first, second)]
+    fields = [_FIELD.match(begin) for begin in begins]
+    is_field = fields[0] is not None and fields[1] is not None and fields[0][1] == fields[1][1]
+    if roles[0] == roles[1] and (roles[0] or is_field):
+        return True
     if all(len(_WORD.findall(text[:_TITLED])) <= _SHORT for text in (first, second)):
         return False
     if not _are_roles(first, second, continued=True):
         return True
     return _alike(first, second) >= 0.8 and not all(map(_ROLE.search, begins))
+
+
+@lru_cache(64)
+def _role_sentences(text: str) -> frozenset[str]:
+    """Give all sentences of a prompt that say who the agent is, but for dates and times."""
+    sentences = (one for line in text[: 16 * _TITLED].splitlines() for one in line.split(". "))
+    return frozenset(_timeless(one.strip(" .")) for one in sentences if _ROLE.search(one))
 
 
 def same_prompt(one: ModelCall, other: ModelCall) -> bool:
