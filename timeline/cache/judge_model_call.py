@@ -217,7 +217,7 @@ def _find_unknown(sent: Sent, before: Sent | None) -> CacheCall | None:
                 else "cache_control"
             )
             reason = f"the request asks for no cache: it has no {mark}"
-    elif sent.whole < (least := find_least(sent.model)):
+    elif not sent.read and sent.whole < (least := find_least(sent.model)):
         reason = f"the prompt has less than the {least:,} tokens from which on it is cached"
     if reason:
         return CacheCall(sent, before, Verdict.UNKNOWN, reason)

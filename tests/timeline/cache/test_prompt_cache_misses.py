@@ -82,9 +82,25 @@ def test_a_miss_costs_what_reading_would_have_saved(store: Store) -> None:
     ("prompts", "verdicts"),
     [
         (["You are a clerk. Use the first page.", "You are a clerk. Use the other page."], "broke"),
+        (
+            [
+                "Cart: a mug.\nYou are a shop agent.\n" + "Be kind.\n" * 99,
+                "Cart: two cups and a plate.\nYou are a shop agent.\n" + "Be kind.\n" * 99,
+            ],
+            "broke",
+        ),
+        (["Cart of customer Ana: a mug.", "Cart of customer Ana: two cups and a plate."], "broke"),
         (["You are the refund desk.", "You are the shipping desk."], "another lane"),
+        (["Role: refund desk.", "Role: shipping desk."], "another lane"),
+        (
+            [
+                "Cart: a mug.\nYou are the refund desk.",
+                "Cart: two cups.\nYou are the shipping desk.",
+            ],
+            "another lane",
+        ),
     ],
-    ids=["looked up", "another role"],
+    ids=["looked up", "first line", "a field alone", "another role", "a field", "behind a field"],
 )
 async def test_a_prompt_that_is_new_each_turn_breaks_the_prefix(
     tmp_path: Path, prompts: list[str], verdicts: str
@@ -145,6 +161,19 @@ def _gemini_answer(text: str, prompt: int, read: int) -> Any:
     content = {"role": "model", "parts": [{"text": text}]}
     candidates = [{"content": content, "finishReason": "STOP"}]
     return make_response({"candidates": candidates, "usageMetadata": usage})
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(0, Verdict.UNKNOWN), (1024, Verdict.FIRST)])
+async def test_a_prompt_of_which_tokens_were_read_is_not_too_short(
+    tmp_path: Path, count: int, verdict: Verdict
+) -> None:
+    """The least size of its model is another one then."""
+    tape = Tape("short")
+    asked = [said("user", "Hello.")]
+    tape.model(_gemini(_RULES, asked), _gemini_answer("Hello to you.", 1000, count))
+    with Store.open(tmp_path / "store") as opened:
+        found = find_misses(Exchanges(opened, await write_run(opened, "short", tape.exchanges)))
+    assert [one.verdict for one in found] == [verdict]
 
 
 @pytest.mark.parametrize(
