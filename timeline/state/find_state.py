@@ -18,6 +18,8 @@ from .snapshots import Snapshot, find_snapshots
 
 _CHAIN = 1000
 """Most answers that a conversation which is kept at the provider is rebuilt from."""
+_SAID = ("assistant", "thought", "tool call", "model")
+"""What a model says."""
 
 
 @dataclass(slots=True)
@@ -81,6 +83,8 @@ def find_state(exchanges: Exchanges, seq: int, part: int = 0) -> State:
         state.entered = [Origin(call.seq, one) for one in parts]
     else:
         _compare(state, before, names)
+        if state.left:
+            _find_first(exchanges, before, state.left)
     if call.context.previous:
         _rebuild(exchanges, state)
     elif call.context.conversation:
@@ -161,12 +165,25 @@ def _compare(state: State, before: ModelCall, names: dict[str, str]) -> None:
     for one in later:
         if one.key in had:
             continue
-        is_answer = one.what in ("assistant", "thought", "tool call", "model")
-        is_answer = is_answer and (one.call in ids if one.call else short(one) in answer)
+        is_answer = one.what in _SAID and (one.call in ids if one.call else short(one) in answer)
         state.entered.append(Origin(before.seq if is_answer else seq, one))
     if state.call.context.is_kept and before.answer is not None:
         return  # the provider keeps what the request does not repeat
     state.left = [Origin(one.since, one) for one in earlier if one.key not in kept]
+
+
+def _find_first(exchanges: Exchanges, last: ModelCall, parts: list[Origin]) -> None:
+    """Find the answer, else the request, that first had parts of a call, as far as calls are compared."""
+    for call in calls_before(exchanges, last):
+        keys = {one.key for one in split_items(call.context.items)}
+        message = call.answer.message if call.answer is not None else None
+        said = split_items([Item((message,), call.seq)]) if message is not None else []
+        told = {(one.call, short(one)) for one in said}
+        told |= {(None, squeezed("assistant", call.said))} if call.said else set()
+        for one in parts:
+            is_said = one.part.what in _SAID and (one.part.call, short(one.part)) in told
+            if is_said or one.part.key in keys:
+                one.seq = call.seq
 
 
 def _count_same(one: list[Item], other: list[Item]) -> int:

@@ -46,10 +46,19 @@ def _kind_of(part: ContextPart) -> str:
 
 
 def estimate_tokens(state: State) -> dict[str, int]:
-    """Share the tokens that the answer states among the parts, by their bytes: an estimate; empty where none are stated."""
+    """Share the tokens that the answer states among the parts, by their bytes: an estimate.
+
+    What the provider keeps of the conversation was read, too. Empty where no tokens are stated, or not all that is kept is known.
+    """
     usage = state.usage
     stated = input_tokens(usage) if usage is not None else None
+    if state.broken or state.unplaced:
+        return {}
     sizes = count_bytes(state)
+    for _, kept in state.held:
+        for part in kept:
+            kind = _kind_of(part)
+            sizes[kind] = sizes.get(kind, 0) + part.size
     whole = sum(sizes.values())
     if stated is None or not whole:
         return {}
@@ -130,7 +139,8 @@ def _render_tokens(state: State) -> Iterator[str]:
             counted = usage.count()
             yield f"beside, with all that was billed: {counted.asked} in, {counted.said or 0} out"
         parts = ", ".join(f"{name} {count}" for name, count in estimate_tokens(state).items())
-        yield f"  {fit(f'by part, estimated from bytes: {parts}', WIDTH - 2)}"
+        if parts:
+            yield f"  {fit(f'by part, estimated from bytes: {parts}', WIDTH - 2)}"
     if answer is not None:
         took = answer.total_us if state.call.part else state.exchange.end_us
         first = (

@@ -1,5 +1,6 @@
 """The state of agents at steps of their tapes."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -7,13 +8,14 @@ from typing import Any
 import pytest
 
 from playhead.store import Store, StoreError
-from playhead.tape.exchange import RequestClass
+from playhead.tape.exchange import RequestClass, Seq
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import (
     Tape,
     chat,
     chat_answer,
     claude_code,
+    compacted,
     responses_by_id,
     said,
 )
@@ -23,7 +25,7 @@ from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.context_parts import ContextPart
 from playhead.timeline.state.find_state import Origin, State, find_pending, find_state
 from playhead.timeline.state.lost_context import look_at
-from playhead.timeline.state.render import render_lost, render_state, state_json
+from playhead.timeline.state.render import estimate_tokens, render_lost, render_state, state_json
 from playhead.timeline.steps import Evidence, StepKind, Tracer
 
 _ANSWERED = ("tool call", "thought")
@@ -289,3 +291,43 @@ async def test_a_state_of_a_part_is_headed_by_the_part(tmp_path: Path) -> None:
     state = await state_at(tmp_path, claude_code(), 3)
     state.asked_part = state.call.part = 2
     assert next(render_state(state, full=False)).startswith("state at 3.2: the context of")
+
+
+@pytest.mark.parametrize("make", [compacted, claude_code])
+async def test_what_left_has_the_seq_that_first_had_it(tmp_path: Path, make: Any) -> None:
+    """It is the same that the list of what compaction dropped says."""
+    tape = make()
+    with Store.open(tmp_path / "store") as store:
+        exchanges = Exchanges(store, await write_run(store, "tape", tape.exchanges))
+        for looked in look_at(exchanges, None):
+            state = find_state(exchanges, looked.seq)
+            first = {one.part.key: one.seq for one in state.left}
+            lost = {one.part.key: one.origin for one in looked.lost}
+            assert lost.items() <= first.items()
+
+
+async def test_tokens_are_shared_with_what_the_provider_keeps(tmp_path: Path) -> None:
+    """A kept text has most of the tokens; where not all that is kept is known, nothing is said."""
+    tape = Tape("kept")
+    base = {"model": "gpt-5.1", "instructions": "Be brief."}
+    kept = "Read this: " + "long text of the customer " * 400
+    for at, (text, previous) in enumerate([(kept, None), ("And now?", "resp_1")], 1):
+        asked = base | {"input": text} | ({"previous_response_id": previous} if previous else {})
+        part = {"type": "output_text", "text": f"Answer {at}", "annotations": []}
+        item = {"type": "message", "id": f"m{at}", "role": "assistant", "content": [part]}
+        answer = {"id": f"resp_{at}", "object": "response", "status": "completed"}
+        usage = {"input_tokens": 2500, "output_tokens": 5, "total_tokens": 2505}
+        tape.model(
+            make_request("https://api.openai.com/v1/responses", asked),
+            make_response(answer | {"model": "gpt-5.1", "output": [item], "usage": usage}),
+        )
+    shares = estimate_tokens(await state_at(tmp_path / "whole", tape, 2))
+    assert (sum(shares.values()), shares["user"] > 2450, shares["system"] < 10) == (
+        2500,
+        True,
+        True,
+    )
+    tape.exchanges = [replace(tape.exchanges[1], seq=Seq(1))]
+    broken = await state_at(tmp_path / "broken", tape, 1)
+    assert estimate_tokens(broken) == {}
+    assert not any("by part" in line for line in render_state(broken, full=False))
