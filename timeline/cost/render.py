@@ -74,7 +74,7 @@ def show_usd(amount: Decimal) -> str:
 def _notes(bill: Bill) -> Iterator[str]:
     spent = bill.spent
     notes = (
-        (spent.failed, "call", "answered with an error, at no cost"),
+        (spent.failed, "call", "answered with an error or a redirect, at no cost"),
         (spent.at_least, "call", "perhaps dearer: cut, or without a count of tokens"),
         (spent.unpriced, "call", "without a known price, in no sum of money"),
         (bill.refused, "request", "refused or stubbed here, and not sent"),

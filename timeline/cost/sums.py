@@ -19,7 +19,7 @@ class Sum:
 
     requests: int = 0
     failed: int = 0
-    """Of these, answered with an error."""
+    """Of these, answered with an error or a redirect."""
     at_least: int = 0
     """Of these, more may have been billed than is stated."""
     unpriced: int = 0

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from ...tape.dialects import InferenceResponse
+from ...tape.dialects import InferenceResponse, Message, Text, Thinking
 from ...tape.exchange import Exchange, VerdictKind
 
 _SENT = (VerdictKind.RECORDED, VerdictKind.LIVE, VerdictKind.SANDBOXED, VerdictKind.HELD)
@@ -32,11 +32,20 @@ def find_fate(exchange: Exchange) -> Fate:
 
 
 def is_refusal(exchange: Exchange, answer: InferenceResponse | None) -> bool:
-    """Say whether the service answered a model call with an error, for which nothing is billed."""
+    """Say whether the service answered a model call with an error or sent it elsewhere, for which nothing is billed.
+
+    A stream that ended with an error after a part of the answer is none: what had been said by then may be billed.
+    """
     response = exchange.response
-    if response is not None and response.status >= 400:
+    if response is not None and response.status >= 300:
         return True
-    return answer is not None and answer.error is not None and answer.usage is None
+    if answer is None or answer.error is None or answer.usage is not None:
+        return False
+    return not any(_says_something(choice.message) for choice in answer.choices)
+
+
+def _says_something(message: Message) -> bool:
+    return any(not isinstance(part, Text | Thinking) or part.text for part in message.parts)
 
 
 def states_less(exchange: Exchange, answer: InferenceResponse | None) -> bool:

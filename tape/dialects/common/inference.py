@@ -194,6 +194,17 @@ class ModeTokens(NamedTuple):
     """Of the output."""
 
 
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cached_read_tokens",
+    "cached_write_tokens",
+    "cached_write_1h_tokens",
+    "reasoning_tokens",
+    "total_tokens",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens, as the payload states them."""
@@ -220,6 +231,12 @@ class Usage:
     """Of what is beside, its model where it is another than that of the answer."""
     is_dearer: bool = False
     """Whether it says that it costs more than usual: it was fast, had priority, or stayed in one country."""
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                object.__setattr__(self, name, None)  # no count: it says nothing
 
     def is_all(self, *, is_said: bool) -> bool:
         """Say whether these figures are all that is billed, at the usual price.

@@ -15,6 +15,7 @@ from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.cost.ledger import NOT_STATED, Entry, read_ledger
 from playhead.timeline.reading.request_fate import Fate
 from playhead.timeline.state.calls_before import NO_OUTCOME
+from playhead.timeline.steps import StepKind, Tracer
 
 
 class _Crashed(InMemory):
@@ -153,6 +154,7 @@ BOTH = {"prompt_tokens": 10, "completion_tokens": 2}
         (CHAT, _chat_says({"completion_tokens": 7}), True),
         (CHAT, _chat_says({"prompt_tokens": 7}), True),
         (CHAT, _chat_says({"total_tokens": 70}), True),
+        (CHAT, _chat_says({"prompt_tokens": -5, "completion_tokens": 2}), True),
         (CHAT, _chat_says({**BOTH, "completion_tokens": 2.5}), True),
         (CHAT, _chat_says({**BOTH, "total_tokens": 90}), True),  # thinking that is not listed
         (CHAT, _chat_says({**BOTH, "total_tokens": 15, "completion_tokens_details": {"reasoning_tokens": 3}}), False),
@@ -180,3 +182,58 @@ def test_what_is_stated_in_part_or_costs_more_is_no_exact_sum(
     tape.model(make_request(*asked), make_response(answer))
     (entry,) = read_ledger(InMemory(tape.exchanges), lanes=False)
     assert entry.at_least == at_least
+
+
+def _pieces(*content: str | None) -> list[dict[str, object]]:
+    return [
+        {
+            "object": "chat.completion.chunk",
+            "model": "gpt-4o",
+            "choices": [{"index": 0, "delta": delta}],
+        }
+        for one in content
+        for delta in [{"role": "assistant", "content": one}]
+    ]
+
+
+_BROKEN = {"error": {"message": "server had an error", "type": "server_error"}}
+RESPONSES = (f"{OPENAI}/responses", {"model": "gpt-5", "input": "x", "stream": True})
+_DELTA = {
+    "type": "response.output_text.delta",
+    "output_index": 0,
+    "content_index": 0,
+    "delta": "part",
+}
+_FAILED = {"type": "response.failed", "response": {"id": "r", "object": "response", "status": "failed", "model": "gpt-5", "output": [], "error": {"code": "server_error", "message": "no"}, "usage": None}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "pieces", "failed"),
+    [
+        (CHAT, [*_pieces("part", " two"), _BROKEN], False),
+        (CHAT, [*_pieces(""), _BROKEN], True),
+        (CHAT, [_BROKEN], True),
+        (RESPONSES, [_DELTA, _FAILED], False),
+        (RESPONSES, [_FAILED], True),
+    ],
+)
+def test_a_stream_that_failed_after_a_part_of_the_answer_may_be_billed(
+    asked: tuple[str, Any], pieces: list[Any], failed: bool
+) -> None:
+    """What had been said by then was made; an error alone costs nothing."""
+    tape = Tape("run")
+    kind = {"content-type": "text/event-stream"}
+    tape.model(make_request(*asked), make_response(_stream(*pieces), 200, kind))
+    (entry,) = read_ledger(InMemory(tape.exchanges), lanes=False)
+    assert (entry.failed, entry.at_least) == (failed, not failed)
+    (step,) = (one for one in Tracer().add(tape.exchanges[0]) if one.kind is StepKind.MODEL_CALL)
+    assert step.at_least != failed
+
+
+@pytest.mark.parametrize("status", [301, 307, 429, 500])
+def test_what_was_sent_elsewhere_costs_nothing(status: int) -> None:
+    """A redirect asks no model; where the client goes then is a call of its own."""
+    tape = Tape("run")
+    tape.model(make_request(*CHAT), make_response(b"", status))
+    (entry,) = read_ledger(InMemory(tape.exchanges), lanes=False)
+    assert (entry.failed, entry.at_least, entry.usd) == (True, False, 0)
