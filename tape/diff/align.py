@@ -16,6 +16,7 @@ left out moves nothing behind it. What is the same on both sides, but at another
 """
 
 import re
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -141,6 +142,8 @@ def align_in_order(first: Sequence[Keys], second: Sequence[Keys], alike: Alike) 
         gaps = left
     held, others = {one for one, _ in pairs}, {other for _, other in pairs}
     moved = _find_moved(first, second, held, others, levels)
+    if moved:
+        pairs, moved = _straighten(first, second, pairs, moved, min(levels, 2))
     taken, given = {one for one, _ in moved}, {other for _, other in moved}
     for begin, end, start, stop in gaps:
         ones = [at for at in range(begin, end) if at not in taken]
@@ -201,6 +204,34 @@ def _find_moved(
         held |= {one for one, _ in moved}
         others |= {other for _, other in moved}
     return moved
+
+
+def _straighten(
+    first: Sequence[Keys],
+    second: Sequence[Keys],
+    pairs: list[tuple[int, int]],
+    moved: list[tuple[int, int]],
+    levels: int,
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Of two that changed places with each other, say of the one that moved farther that it did."""
+    pairs, left = sorted(pairs), list[tuple[int, int]]()
+    for one, other in sorted(moved, key=lambda pair: abs(pair[0] - pair[1])):
+        at = bisect_left(pairs, (one, other))
+        # Of pairs in order, those that it crosses are side by side.
+        crossed = [
+            pair for pair in pairs[max(0, at - 2) : at + 2] if (pair[0] < one) != (pair[1] < other)
+        ]
+        if len(crossed) != 1 or abs(crossed[0][0] - crossed[0][1]) <= abs(one - other):
+            left.append((one, other))
+            continue
+        (begin, end) = crossed[0]
+        if not any(first[begin][level] == second[end][level] for level in range(levels)):
+            left.append((one, other))
+            continue
+        pairs.remove((begin, end))
+        insort(pairs, (one, other))
+        left.append((begin, end))
+    return pairs, left
 
 
 def _weigh_gap(ones: list[int], others: list[int], alike: Alike) -> list[tuple[int, int]]:

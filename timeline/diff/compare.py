@@ -125,7 +125,13 @@ def compare_acts(first: list[Act], second: list[Act]) -> Compared:
     if left or rest:
         begin = len(rows)
         rows += _align(left, rest, walk.renaming)
-        row = next((one for one in rows[begin:] if one.change is not Change.SAME), None)
+        differing = [one for one in rows[begin:] if one.change is not Change.SAME]
+        # The one that either run did first there; what it did at that place may be the same as something later of the other.
+        heads = left[:1], rest[:1]
+        row = next(
+            (one for one in differing if [one.first] == heads[0] or [one.second] == heads[1]),
+            next(iter(differing), None),
+        )
         if walk.answer is not None:
             row = walk.answer
         if row is not None:

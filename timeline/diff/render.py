@@ -1,10 +1,12 @@
 """Two runs side by side, for a person: the first divergence, the roots with what follows from them, and both runs in 80 columns."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from textwrap import wrap
 
 from ...tape.diff.request_differences import common_prefix
+from ...tape.exchange import Seq
 from ..show.fit import fit, pad
 from .acts import Act, says
 from .compare import Change, Compared, Row
@@ -165,11 +167,32 @@ _SIGNS = {
 }
 
 
+_SIDES: tuple[Callable[[Row], Act | None], ...] = (
+    lambda row: row.first,
+    lambda row: row.second,
+)
+
+
 def _side_by_side(rows: list[Row], paint: Paint, *, everything: bool) -> Iterator[str]:
     folded: list[Row] = []
     shown = 0
+    differing = [
+        sorted(
+            act.seq
+            for row in rows
+            if row.change is not Change.SAME and (act := side(row)) is not None
+        )
+        for side in _SIDES
+    ]
     for at, row in enumerate(rows):
         if row.change is Change.SAME and not everything:
+            # What moved away from between two may not be counted among what is the same.
+            if folded and any(
+                _is_between(seqs, side(folded[-1]), side(row))
+                for seqs, side in zip(differing, _SIDES, strict=True)
+            ):
+                yield from _fold(folded)
+                folded = []
             folded.append(row)
             continue
         yield from _fold(folded)
@@ -181,6 +204,12 @@ def _side_by_side(rows: list[Row], paint: Paint, *, everything: bool) -> Iterato
         shown += 1
         yield _line(row, paint)
     yield from _fold(folded)
+
+
+def _is_between(seqs: list[Seq], before: Act | None, behind: Act | None) -> bool:
+    if before is None or behind is None:
+        return False
+    return bisect_right(seqs, before.seq) < bisect_left(seqs, behind.seq)
 
 
 def _fold(rows: list[Row]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Where two runs first differ, and what follows from that."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +26,7 @@ from playhead.tests.support.dialects import make_request, make_response, make_st
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
 from playhead.timeline.diff.compare import Change, Compared, compare_acts
-from playhead.timeline.diff.differing_json_paths import find_places
+from playhead.timeline.diff.differing_json_paths import Places, find_places
 from playhead.timeline.diff.render import Names, render_diff
 from playhead.timeline.show.fit import columns
 
@@ -393,3 +394,41 @@ def test_a_body_in_a_file_is_shown_by_size_and_hash() -> None:
     (place,) = find_places(compared.divergence.row, first, second, compile_rules()).listed
     assert place.recorded.startswith("(9000000 bytes, BLAKE3 6161")
     assert place.asked.startswith("(9000000 bytes, BLAKE3 6262")
+
+
+def effects(*names: str) -> list[Exchange]:
+    """Write a run that says the same each time and does effects in an order."""
+    tape = Tape("effects")
+    calls = [use(f"toolu_a{at}00000", "Do", step=at) for at in range(len(names))]
+    asked = [user("Do all.")]
+    for call, name in zip(calls, names, strict=True):
+        tape.model(anthropic(asked), anthropic_stream(call, stop="tool_use"))
+        tape.post(f"https://{name}.test/do", {"name": name})
+        asked = [*asked, assistant(call), user(result(call["id"], "done"))]
+    tape.model(anthropic(asked), anthropic_stream(text("Done.")))
+    return tape.exchanges
+
+
+def test_two_effects_that_changed_places_are_what_moved() -> None:
+    """Not the model call between them; the first divergence is the first of them, and no line counts them as the same."""
+    sides = effects("pay", "mail"), effects("mail", "pay")
+    compared = compare(*sides)
+    moved = [row for row in compared.rows if row.change is Change.MOVED]
+    places = [(row.first.seq, row.second.seq) for row in moved if row.first and row.second]
+    assert places == [(2, 4), (4, 2)]
+    assert compared.divergence is not None
+    assert compared.divergence.row is moved[0]
+    page = list(render_diff(Names("a", "b"), compared, lambda _: Places([])))
+    assert "first divergence: moved, A 2, B 4" in page
+    assert not any("to 4" in line for line in page)
+
+
+def test_what_is_the_same_around_what_moved_is_counted_apart() -> None:
+    """A range of seqs has no act in it that is listed by itself."""
+    first, second = effects("a", "b", "c", "d"), effects("d", "a", "b", "c")
+    page = list(render_diff(Names("a", "b"), compare(first, second), lambda _: Places([])))
+    ranges = [line for line in page if "the same  " in line]
+    for line in ranges:
+        left, right = re.findall(r"([0-9]+) to ([0-9]+)", line)
+        count = int(re.findall(r"([0-9]+) the same", line)[0])
+        assert [int(end) - int(begin) + 1 for begin, end in (left, right)] == [count, count]
