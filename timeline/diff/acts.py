@@ -26,7 +26,7 @@ from ..steps.model_context import Item
 from ..steps.step import Edge, Step, StepKind
 from ..steps.tracer import Tracer
 from .fields_beyond_dialect import counted_parts, find_links, read_beside, read_unread
-from .made_anew import Anew, Told, find_anew, find_counted, find_numbers, find_steps
+from .made_anew import Anew, Told, find_anew, find_counted, find_numbers, find_short_ids, find_steps
 
 _MOST = 8 * 1024 * 1024
 """Bytes of a body that are compared as text."""
@@ -447,6 +447,8 @@ class _Finisher:
         """That the run was given, or has sent, so far."""
         self._counted = set[str]()
         """Numbers of few digits that the run had as ids so far."""
+        self._words = set[str]()
+        """Short texts that answers to effects made as ids so far."""
         self._system = ""
 
     def finish(self, act: Act) -> None:
@@ -454,7 +456,7 @@ class _Finisher:
         at_s = self._asked_s.get(act.place)
         window = Window(self._begun_s, at_s) if at_s is not None else None
         self._note_counted(act)
-        told = Told(self._numbers, self._counted, window, self._times)
+        told = Told(self._numbers, self._counted, self._words, window, self._times)
         if act.settings is not None and act.settings.system != self._system:
             self._system = act.settings.system
             self._note(find_anew(self._system[:_SEARCHED])[1])
@@ -478,6 +480,8 @@ class _Finisher:
         for one in (*act.asked, *act.answered):
             if len(one.text) <= _SEARCHED:
                 self._counted.update(find_counted(one.text))
+                if one.makes:
+                    self._words |= find_short_ids(one.text)
 
     def _note(self, tokens: tuple[Anew, ...]) -> None:
         self._times.update(one.text for one in tokens if one.is_time)

@@ -18,7 +18,7 @@ from ..steps.split_messages import Split, split_body
 from .acts import Act, Said
 from .compare import Change, Row
 from .fields_beyond_dialect import MAY_VARY
-from .made_anew import find_anew
+from .made_anew import Told, find_anew
 
 _MOST = 64 * 1024 * 1024
 _USAGE = re.compile(r"body \$\.usage(Metadata)?\b")
@@ -74,7 +74,8 @@ def _made_anew(said: Difference, row: Row, *, is_proof: bool = False) -> bool:
     """
     name = _LAST_NAME.search(said.place)
     label = f"{name[1]}: " if name is not None else ""
-    one, other = find_anew(label + said.recorded), find_anew(label + said.asked)
+    told = Told(words={word for pair in (*row.agreed, *row.at_odds) for word in pair})
+    one, other = find_anew(label + said.recorded, told), find_anew(label + said.asked, told)
     if one[0] == other[0]:
         return all(
             first.text == second.text

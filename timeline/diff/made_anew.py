@@ -9,12 +9,15 @@
    both runs, as an expiry is. Any other is content, as a departure is.
 4. A number of up to nine digits, as servers count, is an id where the name of its place says so, as a whole step of a path, and, from
    six digits on, wherever a run has it after it had it as an id. It stands for another only if the answer to an effect made both.
-5. Who makes an id says whether it may stand for another: an answer does, and so does a request where the name of the place says that
+5. So is any other text without blanks, as `ord_1`, if the answer to an effect has it where the name of the place says that it is an id:
+   there, and wherever the run has it from then on.
+6. Who makes an id says whether it may stand for another: an answer does, and so does a request where the name of the place says that
    each request has its own.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -40,6 +43,13 @@ _STEP = re.compile(r"(?<=/)[0-9]{1,9}(?=/|$)")
 _COUNTED = re.compile(
     r"(?<=[iI][dD])[\"']?\\{0,8}\s{0,2}[:=]\s{0,2}\\{0,8}[\"']?([0-9]{6,9})(?!\.?[0-9a-zA-Z])"
 )
+_NAMED = re.compile(
+    r"(?<=[iI][dD])(?:[\"']?\\{0,8}\s{0,2}[:=]\s{0,2}\\{0,8}[\"'])(?P<word>(?=[^\"']{0,60}[A-Za-z])[A-Za-z0-9][\w.:-]{0,60})(?=\\{0,8}[\"'])"
+)
+"""A text in quotes, of no form that ids have."""
+_WORD = re.compile(r"(?<![\w-])[A-Za-z0-9][\w-]*(?:[.:][\w-]+)*")
+_SHORTEST = 3
+"""Characters of such an id from which on it is known elsewhere."""
 _MAY_BE = re.compile(r"[0-9]|[A-Za-z]{16}")
 _LABEL = re.compile(
     r"(?:[_-][\w-]{0,40})?[\"']?\\{0,8}\s{0,8}\[?\s{0,8}([:=])\s{0,8}([\"']?)\\{0,8}([\w.-]{0,60}[A-Za-z](?: [A-Za-z]{1,20}\b)?)"
@@ -98,7 +108,7 @@ class Anew(NamedTuple):
     is_time: bool = False
     """Whether it is a time. Two of one run may be one of another."""
     is_counted: bool = False
-    """Whether it is a number of few digits. One of another place may be the same by chance."""
+    """Whether it is a number of few digits, or a short text. One of another place may be the same by chance."""
     is_named: bool = False
     """Whether the name of its place says that it is an id."""
     is_made: bool = False
@@ -114,6 +124,8 @@ class Told(NamedTuple):
     """That the run has as ids."""
     counted: Collection[str] = ()
     """Numbers of six to nine digits that the run had as ids so far."""
+    words: Collection[str] = ()
+    """Short texts that answers to effects made as ids so far."""
     window: Window | None = None
     """When a time of the run's own can have been."""
     times: Collection[str] = ()
@@ -125,33 +137,69 @@ _NOTHING = Told()
 
 def find_anew(text: str, told: Told = _NOTHING) -> tuple[str, tuple[Anew, ...]]:
     """Give a text with a constant for its ids and times, and these in order."""
-    if _MAY_BE.search(text) is None:
+    if _MAY_BE.search(text) is None and not told.words:
         return text, ()
-    found: list[Anew] = []
+    found: list[tuple[int, int, Anew]] = []
     is_rpc = '"jsonrpc"' in text
+    for match in _TOKEN.finditer(text):
+        made = _take(text, match, told, is_rpc=is_rpc)
+        if made is not None:
+            group = "counted" if match["lead"] is not None else 0
+            found.append((*match.span(group), made))
+    if told.words:
+        named = (one for one in _find_named(text) if one[2].text in told.words)
+        _add_apart(found, [*named, *_find_words(text, told.words)])
+    if not found:
+        return text, ()
+    shown, last = [], 0
+    for begin, end, _ in found:
+        shown += text[last:begin], "0"
+        last = end
+    return "".join((*shown, text[last:])), tuple(made for _, _, made in found)
 
-    def take(match: re.Match[str]) -> str:
-        lead = match["lead"]
-        if lead is not None:
-            number, name = match["counted"], "_".join(_label_of(text, match.start("counted"))[0])
-            if name.rpartition("_")[2] not in _IDS:
-                return match[0]
-            found.append(Anew(number, name, is_counted=True, is_named=True))
-            return f"{lead}0"
-        few = match["few"]
-        if few is not None:
-            if few not in told.counted or _NUMBERS & {*_label_of(text, match.start())[0]}:
-                return match[0]
-            found.append(Anew(few, is_counted=True))
-            return "0"
-        made = _read(text, match, told, is_rpc=is_rpc)
-        if made is None:
-            return match[0]
-        found.append(made)
-        return "0"
 
-    shown = _TOKEN.sub(take, text)
-    return shown, tuple(found)
+def _take(text: str, match: re.Match[str], told: Told, *, is_rpc: bool) -> Anew | None:
+    if match["lead"] is not None:
+        name = "_".join(_label_of(text, match.start("counted"))[0])
+        if name.rpartition("_")[2] not in _IDS:
+            return None
+        return Anew(match["counted"], name, is_counted=True, is_named=True)
+    few = match["few"]
+    if few is None:
+        return _read(text, match, told, is_rpc=is_rpc)
+    if few not in told.counted or _NUMBERS & {*_label_of(text, match.start())[0]}:
+        return None
+    return Anew(few, is_counted=True)
+
+
+def _find_named(text: str) -> Iterator[tuple[int, int, Anew]]:
+    """Find the texts of no form that are ids by the names of their places."""
+    for match in _NAMED.finditer(text):
+        name = "_".join(_label_of(text, match.start("word"))[0])
+        if name.rpartition("_")[2] in _IDS:
+            made = Anew(match["word"], name, is_counted=True, is_named=True)
+            yield (*match.span("word"), made)
+
+
+def _find_words(text: str, words: Collection[str]) -> Iterator[tuple[int, int, Anew]]:
+    """Find the texts that answers made as ids, wherever else they are."""
+    for match in _WORD.finditer(text):
+        if match[0] in words:
+            yield (*match.span(), Anew(match[0], is_counted=True))
+
+
+def _add_apart(found: list[tuple[int, int, Anew]], more: list[tuple[int, int, Anew]]) -> None:
+    """Add tokens that are in no other one, in the order of the text; the first that is given counts."""
+    for begin, end, made in more:
+        at = bisect_left(found, begin, key=lambda one: one[0])
+        is_apart = at == 0 or found[at - 1][1] <= begin
+        if is_apart and (at == len(found) or end <= found[at][0]):
+            found.insert(at, (begin, end, made))
+
+
+def find_short_ids(text: str) -> set[str]:
+    """Give the texts of no form in a text that are ids by the names of their places."""
+    return {made.text for _, _, made in _find_named(text) if len(made.text) >= _SHORTEST}
 
 
 def find_steps(path: str, told: Told = _NOTHING) -> tuple[str, tuple[Anew, ...]]:

@@ -108,5 +108,6 @@ class Renaming:
             return True
         if pair.first != pair.second:
             return False
-        label = "" if len(pair.first) > FEW_DIGITS else pair.label or None
+        is_told = len(pair.first) > FEW_DIGITS or not pair.first.isdecimal()
+        label = "" if is_told else pair.label or None
         return label is None or not {(f"A {pair.first}", label), (f"B {pair.second}", label)} & made

@@ -79,3 +79,22 @@ def test_an_answer_that_names_another_known_id_is_listed() -> None:
         "answer body $.charge",
         "answer body $.left",
     ]
+
+
+def made(id: str, used: str, amount: int) -> list[Exchange]:
+    """Write a run whose shop makes a refund, and which pays one."""
+    tape = Tape("made")
+    tape.post("https://shop.test/refunds", {"item": "shoe"}, {"id": id})
+    tape.post("https://pay.test/pay", {"refund": used, "amount": amount})
+    return tape.exchanges
+
+
+def test_a_short_id_is_listed_only_if_it_is_another_one() -> None:
+    """What the shop made is not, whatever form it has."""
+    assert places(made("re_1", "re_1", 50), made("re_2", "re_2", 60)) == ["body $.amount"]
+    found = places(made("re_1", "re_1", 50), made("re_2", "re_1", 60))
+    assert "body $.amount" in found
+    assert places(made("re_1", "re_1", 50), made("re_2", "re_7", 60)) == [
+        "body $.amount",
+        "body $.refund",
+    ]

@@ -404,3 +404,49 @@ def test_small_numbers_of_two_kinds_may_be_the_same() -> None:
 def test_a_number_that_is_in_a_path_is_an_id() -> None:
     """A run that has a number in a path has it as an id everywhere."""
     assert find_anew('{"order": 1790000001}', Told(frozenset({"1790000001"})))[0] == '{"order": 0}'
+
+
+def refunds(made: str, *, used: str | None = None, told: str = "", **more: Any) -> list[Exchange]:
+    """Write a run: a shop makes a refund under a text, which the agent reads and sends."""
+    tape = Tape("refunds")
+    if more.pop("looked_up", False):
+        tape.get("https://shop.test/refunds", {"id": made, **more})
+    else:
+        tape.post("https://shop.test/refunds", {"item": "shoe"}, {"id": made, **more})
+    tape.get(f"https://shop.test/refunds/{made}/lines", {"of": made})
+    tape.post(PAY, {"refund": made if used is None else used, "note": told})
+    return tape.exchanges
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ord_1", "ord_2"),
+        ("A-17", "A-18"),
+        ("re_77XYZ1", "re_88ABC2"),
+        ("k3j2h4", "p9o8i7"),
+        ("aaabbbccc", "dddeeefff"),
+        ("ord_9", "ord_10"),
+        ("shop:1.a", "shop:1.b"),
+    ],
+)
+def test_an_id_of_any_form_that_an_effect_made_stands_for_another(one: str, other: str) -> None:
+    """Also in a path, in a text, and where no name says so."""
+    sides = [refunds(id, told=f"Refund {id} (of today).") for id in (one, other)]
+    assert first_change(*sides) is None
+
+
+SHORT: dict[str, tuple[list[Exchange], list[Exchange], Change]] = {
+    "the other run's": (refunds("re_1", told=KEYS[0]), refunds("re_2", used="re_1", told=KEYS[1]), Change.ASKED),
+    "one that no answer made": (refunds("re_1", used="re_7"), refunds("re_2", used="re_8"), Change.ASKED),
+    "what was looked up": (refunds("re_1", looked_up=True), refunds("re_2", looked_up=True), Change.ANSWERED),
+    "what is called otherwise": (refunds("re_1", state="open"), refunds("re_2", state="paid"), Change.ANSWERED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_short_id_is_renamed_only_as_the_one_that_was_made(name: str) -> None:
+    """Nothing else that looks like it is."""
+    one, other, change = SHORT[name]
+    assert first_change(one, other) is change
+    assert first_change(one, one) is None
