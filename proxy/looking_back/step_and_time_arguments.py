@@ -60,7 +60,7 @@ def parse_since(text: str, now_ns: int) -> int:
     found = _parse_date(text)
     if found is None:
         raise ValueError(
-            f"{show(text)} is no time: expected 30d or 12h before now, or a date as 2026-11-24"
+            f"{show(text)} is no time: expected 30d or 12h before now (at most 36500d), or a date as 2026-11-24"
         )
     return found
 

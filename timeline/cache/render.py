@@ -102,7 +102,7 @@ def _where(call: CacheCall) -> str:
     assert moved is not None
     place = moved.path or "the model"
     who = who_sent(call)
-    share = f"; {call.kept:.0%} of the prompt is before it" if call.kept < 1 else ""
+    share = f"; {int(call.kept * 100)}% of the prompt is before it" if call.kept < 1 else ""
     return f"{place}{f', {who}' if who else ''}{share}"
 
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
 from ...tape.canonical.canonical_request import Rules
+from ...tape.canonical.canonical_url import canonical_url
 from ...tape.canonical.json import canonical_json
 from ...tape.dialects import InferenceResponse
 from ...tape.diff.made_anew import Window
@@ -189,11 +190,18 @@ def _under_way(exchanges: Exchanges) -> list[Act]:
                 Fingerprint(data["fingerprint"]),
                 effect=data["request_class"] == RequestClass.EFFECT.value,
                 outcome=NO_OUTCOME,
-                target=Target(data["method"], f"{url.scheme}://{url.netloc}", url.path),
+                target=Target(data["method"], _origin(data["url"]), url.path),
                 asked=[_make("query", url.query)] if url.query else [],
             )
         )
     return found
+
+
+def _origin(url: str) -> str:
+    """Give scheme and authority of a URL; the case of a host and a port that is the scheme's own do not count."""
+    found = canonical_url(url)
+    # One that is broken has neither.
+    return f"{found.scheme}://{found.authority}" if found.authority else url.partition("?")[0]
 
 
 def _find_proven(acts: list[Act]) -> frozenset[str]:
@@ -337,7 +345,7 @@ def _other(exchange: Exchange, step: Step) -> Act:
         step.lane,
         frozenset(exchange.lane.overlaps) if exchange.lane is not None else frozenset(),
         effect=step.effect,
-        target=Target(request.method, f"{request.scheme}://{request.authority}", request.path),
+        target=Target(request.method, _origin(request.url), request.path),
         edges=step.edges,
     )
     if step.cause is not None:

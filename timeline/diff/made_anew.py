@@ -151,7 +151,7 @@ def find_anew(text: str, told: Told = _NOTHING) -> tuple[str, tuple[Anew, ...]]:
         _add_apart(found, [*named, *_find_words(text, told.words)])
     if not found:
         return text, ()
-    shown, last = [], 0
+    shown, last = list[str](), 0
     for begin, end, _ in found:
         shown += text[last:begin], "0"
         last = end

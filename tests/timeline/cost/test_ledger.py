@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -236,4 +237,4 @@ def test_what_was_sent_elsewhere_costs_nothing(status: int) -> None:
     tape = Tape("run")
     tape.model(make_request(*CHAT), make_response(b"", status))
     (entry,) = read_ledger(InMemory(tape.exchanges), lanes=False)
-    assert (entry.failed, entry.at_least, entry.usd) == (True, False, 0)
+    assert (entry.failed, entry.at_least, entry.usd) == (True, False, Decimal(0))

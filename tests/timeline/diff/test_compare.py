@@ -432,3 +432,27 @@ def test_what_is_the_same_around_what_moved_is_counted_apart() -> None:
         left, right = re.findall(r"([0-9]+) to ([0-9]+)", line)
         count = int(re.findall(r"([0-9]+) the same", line)[0])
         assert [int(end) - int(begin) + 1 for begin, end in (left, right)] == [count, count]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("http://PAY.test:80/x", "http://pay.test/x", True),
+        ("https://pay.test/x", "https://pay.test:443/x", True),
+        ("http://pay.test/x", "http://pay.test:8080/x", False),
+        ("http://pay.test/x", "http://pays.test/x", False),
+    ],
+)
+def test_an_origin_is_compared_by_what_it_is(one: str, other: str, is_same: bool) -> None:
+    """The case of a host and a port that is the scheme's own do not count."""
+    sides = []
+    for url in (one, other):
+        tape = Tape("origins")
+        tape.post(url, {"a": 1})
+        host = url.split("/")[2].partition(":")[0]
+        tape.exchanges = [
+            replace(exchange, request=replace(exchange.request, host=host))
+            for exchange in tape.exchanges
+        ]
+        sides.append(tape.exchanges)
+    assert (compare(*sides).divergence is None) is is_same
