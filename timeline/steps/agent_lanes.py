@@ -317,8 +317,8 @@ class Lanes:
         known = self._ids.get(call.context.previous or "")
         if known is not None:
             named = (one for one in known.heads() if _answers(one.last, call.context.previous))
-            branch = next(named, known.branch)
-            source = self._answered.get(call.context.previous or "", branch.last.seq)
+            branch = next(named, None)  # who names an earlier answer begins a branch there
+            source = self._answered.get(call.context.previous or "", known.branch.last.seq)
             edge = Edge(source, call.seq, Evidence.RECORDED, "names the answer's id")
             return Placed(known, [edge], branch=branch)
         kept = self._find_kept(call)

@@ -1,5 +1,6 @@
 """Agents that are hard to tell apart: the lane of a call is that of the answer it has, whatever else it repeats."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from playhead.store import Store
 from playhead.tape.exchange import Seq
 from playhead.tests.support.agent_tapes import Tape, call, chat, chat_answer, said
-from playhead.tests.support.dialects import make_response
+from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import write_run
 from playhead.tests.support.lane_tapes import (
     LANE_TAPES,
@@ -373,3 +374,41 @@ def test_an_agent_that_is_transferred_to_in_words_is_of_who_transferred() -> Non
         (1, 2, "inferred"),
         (3, 4, "inferred"),
     }
+
+
+def forked() -> Tape:
+    """Two requests go on from one answer that the provider keeps; the first asked for an effect, which comes after the second."""
+    tape = Tape("forked")
+    url = "https://api.openai.com/v1/responses"
+
+    def ask(id: str, sent: Any, previous: str | None, *output: dict[str, Any]) -> None:
+        asked = {"model": "gpt-5", "input": sent}
+        asked |= {"previous_response_id": previous} if previous else {}
+        answer = {"id": id, "object": "response", "status": "completed", "model": "gpt-5"}
+        tape.model(make_request(url, asked), make_response(answer | {"output": list(output)}))
+
+    def wants(id: str, name: str, **given: str) -> dict[str, Any]:
+        arguments = json.dumps(given)
+        return {"type": "function_call", "id": f"f{id}", "call_id": id, "name": name, "arguments": arguments}  # fmt: skip
+
+    def gave(id: str, output: str) -> list[dict[str, Any]]:
+        return [{"type": "function_call_output", "call_id": id, "output": output}]
+
+    part = {"type": "output_text", "text": "The other branch.", "annotations": []}
+    said_there = {"type": "message", "id": "m1", "role": "assistant", "content": [part]}
+    ask("resp_f1", "Find order 7.", None, wants("call_1", "get", o="ORD-7AB"))
+    ask("resp_f2", gave("call_1", "VAL7XY"), "resp_f1", wants("call_2", "pay", r="VAL7XY"))
+    ask("resp_g2", gave("call_1", "OTHER1"), "resp_f1", said_there)
+    tape.post("https://pay.test/p", {"r": "VAL7XY"})
+    ask("resp_f3", gave("call_2", "ok"), "resp_f2", said_there)
+    return tape
+
+
+def test_a_tool_call_of_a_branch_that_was_left_is_still_open() -> None:
+    """Who goes on from an earlier answer takes no tool call of another branch away."""
+    steps, _ = trace(forked())
+    (effect,) = (step for step in steps if step.seq == 4)
+    assert [edge.source for edge in effect.edges] == [2]
+    (after,) = (step for step in steps if step.seq == 5 and step.kind is StepKind.MODEL_CALL)
+    assert {edge.source for edge in after.edges} == {2, 4}
+    assert lanes_of(steps) == [[1, 2, 3, 5]]
