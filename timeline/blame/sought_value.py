@@ -113,7 +113,7 @@ class Wanted:
         if standing is Standing.ALONE:
             return Match("", False)
         found = self._match_forms(other)
-        if standing and (found is None or found.standing < standing):
+        if standing and (found is None or found.standing <= standing):
             return Match(INSIDE, False, standing)
         return found
 

@@ -13,7 +13,8 @@ from playhead.tests.support.agent_tapes import Tape
 from playhead.tests.support.exchanges import write_run
 from playhead.tests.support.looking_back import write_store
 from playhead.timeline.blame.find_origin import find_blame
-from playhead.timeline.blame.sought_value import make_wanted
+from playhead.timeline.blame.sought_value import INSIDE, make_wanted
+from playhead.timeline.blame.token_or_substring import Standing
 from playhead.timeline.state.calls_before import Exchanges
 
 VALUES = (
@@ -56,3 +57,10 @@ def test_the_origin_of_a_deep_value_is_found(tmp_path: Path, value: str, depth: 
         found = find_blame(Exchanges(opened, opened.runs.get("r")), 2, "$.t")
     assert found.origin is not None
     assert found.origin.seq == 1
+
+
+def test_a_piece_is_called_that_whatever_else_fits() -> None:
+    """The same characters say more than the same in another letter case."""
+    found = make_wanted("ORD-88XK21").match("ORD-88XK21/2")
+    assert found is not None
+    assert (found.rule, found.standing) == (INSIDE, Standing.PIECE)
