@@ -1,6 +1,7 @@
 """`playhead bisect`: splice answers of a good run into a bad one, and name the answer that turns it bad.
 
-Said is what two runs have shown that differ in one answer, each of them twice; else that it is not proved, and why.
+Both recordings are repeated first. Then said is what two runs have shown that differ in one answer, each of them twice; else that it is
+not proved, and why.
 """
 
 import json
@@ -22,7 +23,13 @@ from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
 from ...tape.policy.refusal import is_grpc
 from ...tape.shell_words import shell_word
-from ...tape.splicing.bisect_answers import PROOF_RUNS, Search, Standing, most_runs
+from ...tape.splicing.bisect_answers import (
+    END_RUNS,
+    PROOF_RUNS,
+    Search,
+    Standing,
+    most_runs,
+)
 from ...tape.splicing.pairs import Pair, Pairing, pair_recordings
 from ...tape.splicing.splice import Splice
 from ...timeline.cost.render import show_usd
@@ -118,7 +125,7 @@ def bisect(
         prepared = _prepare(store, config, wanted)
     count = len(prepared.pairing.roots)
     times = _find_times(wanted, prepared, count)
-    most = most_runs(count) * times
+    most = _most_tried(count) * times
     caps = find_caps(wanted.caps, prepared.declared, prepared.price, most)
     place = Place(prepared.bad.id, command, container_host, config_file)
     notes = None
@@ -223,7 +230,17 @@ def _read(store: Store, run: RunInfo, seq: Seq) -> Exchange:
 def _find_times(wanted: Wanted, prepared: _Prepared, count: int) -> int:
     if wanted.times is not None:
         return wanted.times
-    return find_repeats(_HIGH, _LOW, most_runs(count)) if prepared.declared.live else 1
+    return find_repeats(_HIGH, _LOW, _comparisons(count)) if prepared.declared.live else 1
+
+
+def _most_tried(count: int) -> int:
+    """Give how many numbers of answers are tried at most: both ends, and what the search takes."""
+    return END_RUNS + most_runs(count)
+
+
+def _comparisons(count: int) -> int:
+    """Give how many pairs of neighbours there are at most among these."""
+    return _most_tried(count) - 1
 
 
 def _announce(prepared: _Prepared, wanted: Wanted, times: int, caps: Caps) -> Iterator[str]:
@@ -231,22 +248,24 @@ def _announce(prepared: _Prepared, wanted: Wanted, times: int, caps: Caps) -> It
     pairing, declared = prepared.pairing, prepared.declared
     count = len(pairing.roots)
     both = sum(pair.bad is not None and pair.good is not None for pair in pairing.pairs)
-    runs = most_runs(count)
+    runs, searching = _most_tried(count), most_runs(count)
     yield (
         f"playhead: {prepared.bad.id!r} and {prepared.good.id!r} share {both} questions; {count} of these"
-        f" {'was' if count == 1 else 'were'} answered otherwise: at most {runs} runs"
+        f" {'was' if count == 1 else 'were'} answered otherwise: {END_RUNS} runs that repeat both recordings"
+        + (f", at most {searching} that search" if searching else "")
+        + (f", {PROOF_RUNS} that repeat the proof" if times == 1 and not declared.live else "")
         + (f", each {times} times" if times > 1 else "")
-        + (f" and {PROOF_RUNS} that repeat the proof" if times == 1 and not declared.live else "")
         + f", judged by {wanted.judge.text}"
     )
     yield from announce_live(declared.live)
     if not declared.live:
         yield "  nothing leaves: requests on neither tape are refused, and such a run is not judged"
         return
-    needed = find_repeats(_HIGH, _LOW, runs)
+    compared = _comparisons(count)
+    needed = find_repeats(_HIGH, _LOW, compared)
     yield (
         f"  power: {needed} repeats distinguish {_HIGH:.0%} bad runs from {_LOW:.0%} with 95 % power,"
-        f" {find_repeats(0.75, 0.25, runs)} distinguish 75 % from 25 %; given: {times}"
+        f" {find_repeats(0.75, 0.25, compared)} distinguish 75 % from 25 %; given: {times}"
     )
     if times < needed:
         yield "  with fewer repeats than that most differences are not proved"
@@ -274,7 +293,7 @@ class _Bisection:
         self._tried: list[_Tried] = []
         self._spent = noted.spent if noted is not None else Spent()
         once = not self._by_chance and times == 1
-        self.search = Search(len(prepared.pairing.roots), repeats=not self._by_chance, proves=once)
+        self.search = Search(len(prepared.pairing.roots), proves=once)
         self.problem = ""
         """Why nothing is proved, whatever the search has found."""
 
@@ -340,7 +359,7 @@ class _Bisection:
             return ""
         low, high = self._pair()
         more, fewer = low.bad(or_unknown=False), high.bad(or_unknown=True)
-        if differs(more, fewer, self._times, most_runs(self.search.count)):
+        if differs(more, fewer, self._times, _comparisons(self.search.count)):
             return ""
         return (
             f"{more} of {self._times} runs were bad with {low.count} answers of the good run, and {fewer} with {high.count}:"
@@ -386,10 +405,35 @@ class _Bisection:
         yield f"the answer to exchange {pair.bad} turns {bad!r} bad: {asked.method} {one_line(asked.url)}"
         yield f"  bad with {low.count} answers of {good!r}:  {seen[low.count]}"
         yield f"  good with {high.count} answers of {good!r}: {seen[high.count]}"
+        if other := self._find_other_end():
+            yield f"  {other}"
         yield "look at it:"
         yield f"  playhead show {shell_word(bad)} {shell_word(pair.bad)}"
         yield f"  playhead show {shell_word(good)} {shell_word(pair.good)}"
         yield f"  playhead diff {shell_word(low.runs[0][0].run)} {shell_word(high.runs[0][0].run)}"
+
+    def _find_other_end(self) -> str:
+        """Say that the bad run of the pair ended otherwise than the repeated recording did; nothing where it ended alike.
+
+        A mixture of two recordings may fail in a way of its own, as where the agent compares answers with each other.
+        """
+        low, _ = self._pair()
+        codes = [
+            {
+                ran.child_exit
+                for tried in self._tried
+                if tried.count == count
+                for ran, _ in tried.runs
+            }
+            for count in (0, low.count)
+        ]
+        if None in codes[0] | codes[1] or codes[0] == codes[1]:
+            return ""
+        first, other = (" or ".join(sorted(map(str, one))) for one in codes)
+        return (
+            f"the command ended with {other} there, and with {first} without any answer of"
+            f" {self._prepared.good.id!r}: it may be another failure"
+        )
 
     def _list_runs(self, count: int) -> str:
         """Name the runs with so many answers."""
@@ -415,6 +459,7 @@ class _Bisection:
             "answers": [[one.bad, one.good] for one in self._prepared.pairing.roots],
             "proved": found,
             "problem": self.problem or None,
+            "other_end": None if pair is None else self._find_other_end() or None,
             "runs": [
                 {
                     "run": ran.run,

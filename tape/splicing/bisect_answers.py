@@ -2,15 +2,14 @@
 
 Rules:
 
-1. With no answer of the good run a run is bad, with all of them it is good: so its tapes say. A pair of neighbours is looked for, of
-   which the one with fewer is bad and the other good.
-2. What cannot be tested says nothing: its nearest neighbours are tried instead.
-3. Nothing is named that did not happen: both runs of the pair are run, also where one is an end. A run that is left over tries an end
-   that was not tried, or repeats the bad one: more than one answer may decide, and a result that comes by chance is none.
+1. Nothing is named that did not happen. First both ends are run: with no answer of the good run it has to be bad, with all of them good.
+   What its tapes say is not enough, since something beside the answers may have made the recording bad.
+2. Then a pair of neighbours is looked for, of which the one with fewer answers is bad and the other good.
+3. What cannot be tested says nothing: its nearest neighbours are tried instead. An end that cannot be tested ends the search.
 4. A result that comes by chance is none: unless each number of answers is run several times anyway, both runs of the pair are made
    once more before it is named, and have to be as they were.
-5. Among `count` answers there are at most ceil(log2 count) + 1 runs, two for one answer, and more only for what cannot be tested.
-   The proof takes at most two more, which repeat the pair.
+5. Among `count` answers the search takes at most ceil(log2 count) runs, and more only for what cannot be tested. The ends are two
+   beside these, and the proof takes at most two more, which repeat the pair.
 """
 
 import math
@@ -31,10 +30,12 @@ class Standing(StrEnum):
 
 
 def most_runs(count: int) -> int:
-    """Give how many runs it takes at most to name one of so many answers, if each run can be tested."""
-    return max(2, math.ceil(math.log2(count)) + 1)
+    """Give how many runs the search takes at most to name one of so many answers, if each run can be tested."""
+    return math.ceil(math.log2(count))
 
 
+END_RUNS = 2
+"""Runs that repeat both recordings before the search."""
 PROOF_RUNS = 2
 """Runs that repeat the pair."""
 
@@ -44,12 +45,10 @@ class Search:
     """A search among so many answers."""
 
     count: int
-    repeats: bool = True
-    """Whether a run that is left over is made."""
     proves: bool = True
     """Whether the pair is run once more before it is named; not where each of its runs is many already."""
     runs: int = 0
-    """Those of the proof not among them."""
+    """Those of the ends and of the proof not among them."""
     problem: str = ""
     """Why nothing can be named; empty while that is open, and once something is."""
     _known: dict[int, Standing] = field(default_factory=dict)
@@ -93,39 +92,33 @@ class Search:
         return next((one for one in (self.low, self.high) if self._seen[one] < 2), None)
 
     def _next(self) -> int | None:
+        ends = (one for one in (0, self.count) if one not in self._known)
+        if (end := next(ends, None)) is not None:
+            return end
         untried = [one for one in range(self.low + 1, self.high) if one not in self._known]
-        if untried and self.runs < 3 * most_runs(self.count):
-            middle = (self.low + self.high) / 2
-            return min(untried, key=lambda one: (abs(one - middle), one))
-        if self.high - self.low == 1:
-            for end in (self.low, self.high):
-                if end not in self._known:
-                    return end
-            if self.repeats and self.runs < most_runs(self.count):
-                ends = (one for one in (self.count, 0) if one not in self._known)
-                return next(ends, self.low)
-        return None
+        if not untried or self.runs >= 3 * (most_runs(self.count) + END_RUNS):
+            return None
+        middle = (self.low + self.high) / 2
+        return min(untried, key=lambda one: (abs(one - middle), one))
 
     def tell(self, count: int, standing: Standing) -> None:
         """Note how a run with so many answers stands."""
-        self.runs += self._next() is not None
+        self.runs += 0 < count < self.count and count not in self._known
         self._seen[count] += 1
-        low, high = self.low, self.high
         before = self._known.setdefault(count, standing)
         if before is not standing:
             self.problem = (
                 f"with {count} answers of the good run it was {before} once and {standing} another time:"
                 " the result comes by chance"
             )
-        elif standing is Standing.UNKNOWN and count in (0, self.count) and count in (low, high):
+        elif standing is Standing.UNKNOWN and count in (0, self.count):
             which = "without any answer of the good run" if not count else "with all of them"
             self.problem = f"{which} it could not be tested"
         elif count == 0 and standing is Standing.GOOD:
             self.problem = (
-                "the bad run is good when it is run again, without any answer of the good run"
+                "the bad run is good when it is run again, without any answer of the good run:"
+                " something else than its answers made it bad"
             )
-        elif count == self.count and standing is Standing.BAD and high < count:
-            self.problem = f"it is good with {high} answers of the good run, and bad with all of them: more than one answer decides, or the result comes by chance"
         elif count == self.count and standing is Standing.BAD:
             self.problem = "it is bad with all answers of the good run: none of them turns it bad"
         elif self._next() is None and self.high - self.low > 1:

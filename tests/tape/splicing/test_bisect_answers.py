@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.splicing.bisect_answers import PROOF_RUNS, Search, Standing, most_runs
+from playhead.tape.splicing.bisect_answers import (
+    END_RUNS,
+    PROOF_RUNS,
+    Search,
+    Standing,
+    most_runs,
+)
 from playhead.tests.support.counts import tries
 
 GOOD, BAD, UNKNOWN = Standing.GOOD, Standing.BAD, Standing.UNKNOWN
@@ -18,20 +24,21 @@ def search(count: int, stands: Callable[[int, int], Standing]) -> Search:
     made = Search(count)
     while (asked := made.next()) is not None:
         made.tell(asked, stands(asked, made.runs))
-        assert made.runs <= 3 * most_runs(count) + 2
+        assert made.runs <= 3 * (most_runs(count) + END_RUNS)
     return made
 
 
 @tries(200)
 @given(st.data(), st.integers(1, 300))
 def test_a_fault_is_named_in_few_runs(data: st.DataObject, count: int) -> None:
-    """At most ceil(log2 n) + 1, two for one answer; both runs of the pair are run."""
+    """At most ceil(log2 n) beside both ends; both runs of the pair are run, and the ends too."""
     fault = data.draw(st.integers(1, count))
     found = search(count, lambda asked, _: GOOD if asked >= fault else BAD)
     assert found.found == fault
     assert found.problem == ""
-    assert found.runs <= max(2, math.ceil(math.log2(count)) + 1)
+    assert found.runs <= math.ceil(math.log2(count))
     assert (found.known[fault - 1], found.known[fault]) == (BAD, GOOD)
+    assert (found.known[0], found.known[count]) == (BAD, GOOD)
 
 
 @tries(200)
@@ -51,7 +58,7 @@ def test_what_cannot_be_tested_is_never_named(data: st.DataObject, count: int) -
         assert found.problem
     else:
         assert found.found == fault
-        assert not dark & {fault - 1, fault}
+        assert not dark & {fault - 1, fault, 0, count}
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 64])
@@ -82,24 +89,29 @@ def test_a_result_that_changes_is_chance() -> None:
     assert "by chance" in made.problem
 
 
-@pytest.mark.parametrize(
-    ("good", "says"),
-    [
-        ({3}, "more than one answer decides, or the result comes by chance"),
-        ({3, 4, 5, 6}, "more than one answer decides, or the result comes by chance"),
-    ],
-)
-def test_an_end_that_is_not_as_its_tape_says_proves_nothing(good: set[int], says: str) -> None:
-    """Tried with the run that is left over."""
-    found = search(7, lambda asked, _: GOOD if asked in good else BAD)
+@pytest.mark.parametrize("count", [1, 2, 6, 64])
+def test_a_bad_run_that_is_good_again_proves_nothing(count: int) -> None:
+    """Not even if every mixture of the two is bad, as where the agent compares what it reads."""
+    found = search(count, lambda asked, _: GOOD if asked in (0, count) else BAD)
     assert found.found is None
-    assert says in found.problem
+    assert "the bad run is good when it is run again" in found.problem
+    assert list(found.known) == [0]
 
 
-def test_an_end_that_cannot_be_tested_takes_nothing_away() -> None:
-    """The pair was run, and stands."""
-    found = search(7, lambda asked, _: UNKNOWN if asked == 7 else GOOD if asked >= 3 else BAD)
-    assert found.found == 3
+@pytest.mark.parametrize("good", [{3}, {3, 4, 5, 6}])
+def test_a_good_run_that_is_bad_again_proves_nothing(good: set[int]) -> None:
+    """It is not even searched."""
+    found = search(7, lambda asked, _: GOOD if asked in good else BAD)
+    assert (found.found, found.runs) == (None, 0)
+    assert "bad with all answers of the good run" in found.problem
+
+
+@pytest.mark.parametrize("end", [0, 7])
+def test_an_end_that_cannot_be_tested_proves_nothing(end: int) -> None:
+    """Its tape is no proof."""
+    found = search(7, lambda asked, _: UNKNOWN if asked == end else GOOD if asked >= 3 else BAD)
+    assert (found.found, found.runs) == (None, 0)
+    assert "it could not be tested" in found.problem
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 64])
@@ -114,7 +126,7 @@ def test_the_pair_is_run_once_more_before_it_is_named(count: int) -> None:
     found = search(count, stands)
     assert found.found == count
     assert min(asked.count(count - 1), asked.count(count)) >= 2
-    assert len(asked) <= most_runs(count) + PROOF_RUNS
+    assert len(asked) <= most_runs(count) + END_RUNS + PROOF_RUNS
 
 
 @pytest.mark.parametrize("other", [0, 1], ids=["the bad one", "the good one"])
