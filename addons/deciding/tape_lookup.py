@@ -244,8 +244,10 @@ class TapeLookup:
         policy, facts = self._policy, self._pending.facts
         if policy.branch is None or self._playback.find_awaited() is not None:
             return False
-        if policy.find_hypothetical(facts) is not None:
-            return False
+        return policy.find_hypothetical(facts) is None and self._declares_way_out()
+
+    def _declares_way_out(self) -> bool:
+        policy, facts = self._policy, self._pending.facts
         return policy.find_route(facts) is not None or policy.find_live(facts) is not None
 
     def _leave(self, found: Found) -> Awaitable[None] | None:
@@ -324,6 +326,22 @@ class TapeLookup:
             pending.revise(Supposed(recorded.seq, branch.answer))
         elif branch.change is not None:
             await self._ask_at_point(branch.change, recorded)
+        elif self._is_asked_afresh():
+            await _wait(self._ask_afresh())
+
+    def _is_asked_afresh(self) -> bool:
+        """Say whether a branch has a model asked although the tape has its answer."""
+        branch, facts = self._policy.branch, self._pending.facts
+        if branch is None or not branch.afresh or self._kind is not RequestClass.INFERENCE:
+            return False
+        return self._policy.find_hypothetical(facts) is None and self._declares_way_out()
+
+    def _ask_afresh(self) -> Awaitable[None] | None:
+        """Let out a model call just as it was asked; what the tape has counts as asked for."""
+        pending = self._pending
+        pending.find(Lookup(Unknown()))
+        fingerprint = pending.fingerprint or Fingerprint(b"")
+        return let_out_live(pending, self._request, fingerprint, Unknown())
 
     async def _ask_at_point(self, change: RequestChange, recorded: Exchange) -> None:
         if change.system is not None:
@@ -387,7 +405,9 @@ class TapeLookup:
         if playback.point.branch is not None and playback.point.reach(seq):
             return self._leave_tape(playback.point.branch, recorded)
         if playback.point.reached:
-            return None  # the order behind the point is a branch's own
+            # The order behind the point is a branch's own.
+            is_asked = seq >= playback.point.at and playback.find_awaited() is None
+            return self._ask_afresh() if is_asked and self._is_asked_afresh() else None
         return self._compare_lane(recorded, passed) if passed else None
 
     def _refuse(self, wrong: Unanswerable) -> None:

@@ -26,6 +26,8 @@ class Row:
     runs: tuple[str, ...]
     why: str
     """Of most of its runs."""
+    is_sampled: bool = True
+    """Whether its runs asked anything that may answer otherwise another time; if not, their number tells nothing."""
 
     @property
     def share(self) -> tuple[float, float]:
@@ -40,7 +42,8 @@ def render_table(rows: Sequence[Row], judged_by: str) -> Iterator[str]:
     for row in rows:
         of = f"{row.good} of {row.good + row.bad}"
         low, high = row.share
-        sure = f"{low:.0%} to {high:.0%}" if row.good + row.bad else "-"
+        sure = f"{low:.0%} to {high:.0%}" if row.is_sampled else "not sampled"
+        sure = sure if row.good + row.bad else "-"
         money = "?" if row.spent.unpriced else show_usd(row.spent.usd)
         name, why = fit(row.name, width), fit(row.why, _WHY)
         told = (
@@ -48,6 +51,8 @@ def render_table(rows: Sequence[Row], judged_by: str) -> Iterator[str]:
         )
         yield f"{told}  {why}"
     yield f"(judged by {judged_by}; shares of good runs with 95 % confidence)"
+    if any(not row.is_sampled and row.good + row.bad for row in rows):
+        yield "(not sampled: no run of it sent a request, so that all were answered alike)"
 
 
 def to_json(run: str, at: int, rows: Sequence[Row], left: int, spent: Spent) -> dict[str, Any]:
@@ -61,8 +66,8 @@ def to_json(run: str, at: int, rows: Sequence[Row], left: int, spent: Spent) -> 
                 "good": row.good,
                 "bad": row.bad,
                 "unknown": row.unknown,
-                "low": round(row.share[0], 4),
-                "high": round(row.share[1], 4),
+                "low": round(row.share[0], 4) if row.is_sampled else None,
+                "high": round(row.share[1], 4) if row.is_sampled else None,
                 "calls": row.spent.calls,
                 "usd": f"{row.spent.usd:f}",
                 "unpriced": row.spent.unpriced,

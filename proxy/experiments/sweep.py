@@ -18,6 +18,7 @@ from ...config import Config
 from ...config.experiments.sweep_file import SweepFile, Variant, load_sweep
 from ...store import RunInfo, Store
 from ...tape.diff.divergence_types import one_line
+from ...tape.exchange import RequestClass
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
 from ...tape.splicing.bisect_answers import Standing
@@ -114,7 +115,8 @@ def sweep(
             config, Place(tape.id, command, container_host, config_file), judge, budget, journal
         )
         undone = len(left) if used_up else made.run(left, at_once)
-        rows = [_count(one, journal) for one in variants]
+        samples = any(one.declared.sends for one in variants)
+        rows = [_count(one, journal, samples=samples) for one in variants]
     if as_json:
         click.echo(json.dumps(to_json(tape.id, wanted.at, rows, undone, budget.spent), indent=1))
     else:
@@ -163,6 +165,8 @@ def _prepare(
     )
     try:
         declared = declare(store, tape, config, asked)
+        # A variant whose answers the tape had would be no sample of the model, and could not be compared with the others.
+        declared = replace(declared, afresh=declared.sends)
     except EngineError as error:
         raise EngineError(f"variant {variant.name!r}: {error}", error.hint) from error
     hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
@@ -173,7 +177,7 @@ def _prepare(
 
 def _tell(declared: Branch) -> Iterator[object]:
     """Give what tells a branch from others."""
-    yield declared.at
+    yield from (declared.at, declared.afresh)
     yield from ((rule.match.text, kind.value) for rule, kind in declared.live)
     yield from ((route.match.text, route.place) for route in declared.routes)
     yield from ((one.match.text, one.answer) for one in declared.answers)
@@ -199,8 +203,9 @@ def _make_budget(
     """Give the caps, and what earlier calls have used of them. Raises: EngineError."""
     dearest = max(variants, key=lambda one: (one.declared.sends, one.price.calls))
     current = {one.key for one in variants}
-    others = [row for row in journal.rows if row["key"] not in current or row["standing"] == UNFINISHED]  # fmt: skip
-    times = len(variants) * wanted.times + len(others)
+    # What was stopped is run again within the same cap: otherwise each call of the file would raise it.
+    gone = [row for row in journal.rows if row["key"] not in current and row["standing"] != UNFINISHED]  # fmt: skip
+    times = len(variants) * wanted.times + len(gone)
     given = Caps(wanted.cap, wanted.max_calls)
     caps = find_caps(given, dearest.declared, dearest.price, times, _CAP_NAMES)
     priced = max(variants, key=lambda one: (one.declared.sends, one.price.dearest)).price
@@ -236,6 +241,8 @@ def _announce(
         for rule, kind in one.declared.live
     }
     yield from announce_live(live.values())
+    if any(kind is RequestClass.INFERENCE for _, kind in live.values()):
+        yield f"  from {wanted.at} on the model is asked in each run, also what the tape answers"
     routes = {route.match.text: route for one in variants for route in one.declared.routes}
     yield from announce_routes(routes.values())
     if live or routes:
@@ -311,8 +318,11 @@ class _Sweep:
         return not ran.limited
 
 
-def _count(variant: Prepared, journal: Journal) -> Row:
-    """Count how the runs of a variant ended."""
+def _count(variant: Prepared, journal: Journal, *, samples: bool) -> Row:
+    """Count how the runs of a variant ended.
+
+    samples: whether anything of the sweep goes live, so that runs which send nothing are not to be compared with the others.
+    """
     found = [row for row in journal.rows if row["key"] == variant.key]
     spent = Spent()
     for row in found:
@@ -327,4 +337,5 @@ def _count(variant: Prepared, journal: Journal) -> Row:
         spent,
         tuple(str(row["run"]) for row in ended),
         Counter(str(row["why"]) for row in ended).most_common(1)[0][0] if ended else "",
+        is_sampled=spent.calls > 0 or not samples,
     )

@@ -4,6 +4,7 @@
    nothing is sent.
 2. Then the tape still answers what it holds. What it does not hold is answered as was declared, the first of: a hypothetical
    answer, a sandbox, the upstream itself for a class that goes live. What was not declared is refused.
+   A branch may also have every call of a model go live (`afresh`), so that one which changes nothing is a sample of the model as well.
 3. Effects never go live. They may go to a sandbox.
 """
 
@@ -140,6 +141,8 @@ class Branch:
     """Answers of another recording that it is given."""
     schedule: FaultSchedule | None = None
     """Faults that its recorded answers meet."""
+    afresh: bool = False
+    """Whether a model call that goes live does so from the point on also where the tape has its answer."""
     known_use: Mapping[str, ModelUse] | None = None
     """Where a cap in dollars applies, the most that calls of each model have used on the tape: what others can cost is
     estimated by it, and reserved before they are sent. None without a cap."""
@@ -163,6 +166,11 @@ class BranchPoint:
         """The system prompt that was recorded at the point."""
         self._left: frozenset[Seq] = frozenset()
         """Exchanges before the point that have not been asked for, as far as is known."""
+
+    @property
+    def at(self) -> Seq:
+        """The exchange of the tape that is the point; 0 for a playback that is no branch."""
+        return Seq(0) if self.branch is None else self.branch.at
 
     def reach(self, seq: Seq) -> bool:
         """Note that a recorded exchange answers; say whether it is the one at the point, for the first time."""

@@ -542,7 +542,9 @@ def _decide_in_branch(
         return _let_out(out, facts, policy, constraints)
     live = policy.find_live(facts)
     if live is not None:
-        text = f"not on tape; the branch has it live: {live.reason}"
+        is_afresh = branch.afresh and facts.request_class is RequestClass.INFERENCE
+        where = "from its point on" if is_afresh else "not on tape;"
+        text = f"{where} the branch has it live: {live.reason}"
         out = Decision(Action.LIVE, text, f"{BRANCH} {live.match.text}")
         return _let_out(out, facts, policy, constraints)
     return _stub(facts, policy, constraints) or Decision(

@@ -252,6 +252,31 @@ async def test_a_changed_request_is_sent_once(quiet: World) -> None:
     assert (account["asked_otherwise"], account["served_after"]) == ([3], 2)
 
 
+async def test_a_branch_can_have_the_model_asked_afresh(quiet: World) -> None:
+    """Nothing is changed, and from the point on each of its calls is sent, also where the tape has the same; all else is from the tape."""
+    declared = Branch(Seq(3), (live(RequestClass.INFERENCE),), afresh=True)
+    async with branched(quiet, declared) as made:
+        said, statuses = await made.do(made.run_agent)
+        receipt = await made.end()
+    assert (said[:8], statuses) == ("Refunded", [200] * 5)
+    assert quiet.shop.requests == [f"POST {CHAT}"] * 2
+    account = receipt.to_json()["branch"]
+    assert (account["served_before"], account["served_after"]) == (2, 1)
+    assert (account["asked_otherwise"], receipt.to_json()["exit_code"]) == ([], 0)
+    assert not receipt.divergences
+    assert "a model that goes live is asked also what the tape answers" in render_receipt(receipt)
+
+
+async def test_what_does_not_go_live_is_not_asked_afresh(quiet: World) -> None:
+    """It is answered from the tape."""
+    declared = Branch(Seq(3), (live(RequestClass.READ),), afresh=True)
+    async with branched(quiet, declared) as made:
+        _, statuses = await made.do(made.run_agent)
+        receipt = await made.end()
+    assert (statuses, quiet.shop.requests) == ([200] * 5, [])
+    assert receipt.to_json()["branch"]["served_after"] == 3
+
+
 async def test_a_gate_holds_what_goes_to_a_sandbox(quiet: World) -> None:
     """Nobody lets it go, so it goes nowhere."""
     from playhead.config import EffectRule, Gate

@@ -92,6 +92,39 @@ def test_the_prefix_is_never_sent_again(world: World) -> None:
     assert f"{AFTER} calls" in done.stderr
 
 
+def test_a_variant_that_changes_nothing_asks_the_model(world: World) -> None:
+    """As the others do, from the point on: it is a sample of the same model, and can be compared with them."""
+    (world.folder / "same.json").write_text(json.dumps({"n": 1}))
+    same = "times: 2\nvariants:\n  - {name: as it was}\n  - {name: the same, request_change: same.json}\n"
+    world.write(HEAD + same)
+    done = world.sweep("--json")
+    assert done.returncode == 0, done.stderr
+    assert len(world.model.requests) == 2 * 2 * AFTER
+    told = json.loads(done.stdout)["variants"]
+    assert [row["calls"] for row in told] == [2 * AFTER, 2 * AFTER]
+    assert told[0]["low"] == told[1]["low"]
+    assert "the model is asked in each run, also what the tape answers" in done.stderr
+
+
+def test_runs_that_ask_nothing_have_no_interval_beside_those_that_do(world: World) -> None:
+    """The last answer is given, so that however many runs there are, all of them are one."""
+    (world.folder / "bad.json").write_text(json.dumps(walking_agent.say("bad")))
+    (world.folder / "same.json").write_text(json.dumps({"n": 1}))
+    head = HEAD.replace(f"at: {AT}", f"at: {STEPS}")
+    world.write(
+        head
+        + "variants:\n  - {name: given, answer: bad.json}\n  - {name: asked, request_change: same.json}\n"
+    )
+    done = world.sweep()
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert said[1].split()[:6] == ["given", "0", "of", "1", "not", "sampled"]
+    assert said[2].split()[:6] == ["asked", "1", "of", "1", "21%", "to"]
+    assert said[-1].startswith("(not sampled: no run of it sent a request")
+    told = json.loads(world.sweep("--json").stdout)["variants"]
+    assert [row["low"] is None for row in told] == [True, False]
+
+
 def test_a_second_call_does_what_is_left(world: World) -> None:
     """Nothing is run twice: what has been done is noted in a file beside the variants."""
     text = HEAD + _variants(world.folder, 2)
@@ -248,6 +281,22 @@ def held(tmp_path: Path) -> Iterator[Held]:
             record_run(store, "long", steps, noted={"child_exit": 0})
         yield Held(World(model, tmp_path), let_go, asked)
         let_go.set()
+
+
+def test_a_stopped_run_does_not_raise_the_cap_that_nobody_gave(held: Held) -> None:
+    """However often the file is called."""
+    world = held.world
+    world.write(HEAD + "times: 2\n" + _variants(world.folder, 1))
+    with _sweeping(world) as process:
+        wait_until(lambda: len(held.asked) >= 2, 60)
+        process.kill()
+        process.wait(60)
+    wait_until(lambda: _is_free(world.folder / "sweep.yaml.done"), 60)
+    held.let_go.set()
+    done = world.sweep()
+    assert done.returncode == 0, done.stderr
+    assert "cap: 20 calls in all" in done.stderr
+    assert "used with this file so far: spent 2 calls" in done.stderr
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])

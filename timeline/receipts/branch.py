@@ -120,6 +120,8 @@ class BranchAccount:
         changed = ", ".join(map(str, told["changes"]))
         declared = [f"another {changed} at {self.at}"] if changed else []
         declared += [f"{row[0]} live at {row[1]} ({row[2]})" for row in told["live"]]
+        if told.get("afresh"):
+            declared.append("a model that goes live is asked also what the tape answers")
         declared += [f"{row[0]} to the sandbox {row[1]} ({row[2]})" for row in told["routes"]]
         declared += [f"a hypothetical answer to {text}" for text in told["answers"]]
         if "spliced" in told:

@@ -49,6 +49,8 @@ def describe_branch(branch: Branch) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if branch.splice is not None:
         more["spliced"] = [branch.splice.name, branch.splice.count]
+    if branch.afresh:
+        more["afresh"] = True
     if branch.schedule is not None:
         more["faults"] = branch.schedule.texts
     return {
