@@ -130,18 +130,19 @@ def describe_unknown(
     request: as it is shown, without its secrets.
     forms: other forms of its key, as logs have them.
     """
-    text = f"an effect without an outcome: {unknown.run} sent it as seq {unknown.seq}, and it may have happened"
     key = None if request is None else find_key(request)
+    sent = f"{unknown.run} sent it as seq {unknown.seq}, and it may have happened"
     if request is None or key is None:
-        lost = ", and was sent with one then" if unknown.key is not None else ""
-        return f"{text}; it carries no idempotency key{lost}"
+        lost = ", but sent with one then" if unknown.key is not None else ""
+        return f"an effect without an outcome, with no idempotency key{lost}: {sent}"
     shown = ", ".join(key.decode("utf-8", "backslashreplace").split("\n"))
     if unknown.key is None:
-        compared = "was sent without one then"
+        compared = "with an idempotency key, but sent without one then"
     else:
         same = unknown.key == idempotency_key(request) or unknown.key in forms
-        compared = "the one it was sent with" if same else "NOT the one it was sent with"
-    return one_line(f"{text}; {shown} ({compared})", _MOST_SHOWN)
+        compared = f"{'' if same else 'NOT '}with the idempotency key it was sent with"
+    # What decides comes first: names of runs, URLs and keys may be long, and lists cut what is long.
+    return one_line(f"an effect without an outcome, {compared}: {sent}; {shown}", _MOST_SHOWN)
 
 
 def note_served_effect(pending: PendingExchange, recorded: Exchange) -> None:

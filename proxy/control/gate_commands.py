@@ -1,18 +1,21 @@
 """`playhead gates`: pending approvals of every process of a store, and decisions on them."""
 
 import contextlib
+import textwrap
 from typing import Any
 from urllib.parse import quote
 
 from ...config import Config
 from ...tape.shell_words import shell_word
-from ...timeline.receipts.safe_terminal_text import plain, plain_lines
+from ...timeline.receipts.safe_terminal_text import WIDTH, plain, plain_lines
 from ..errors import NotAnswered
 from ..operations.open_store import open_store
 from .address import Address, find_addresses
 from .client import ask
 
 _BODY_LINES = 12
+_REASON = 2000
+"""Characters of why a request is held: whoever decides needs all of it."""
 
 
 def find_held(config: Config) -> tuple[list[dict[str, Any]], int]:
@@ -104,7 +107,9 @@ def _render_one(row: dict[str, Any]) -> str:
     name = plain(row["id"], 80)
     lines = [
         f"{name}  {plain(row['method'] + ' ' + row['url'], 120)}",
-        f"  {plain(row['reason'])}",
+        *textwrap.wrap(
+            plain(row["reason"], _REASON), WIDTH, initial_indent="  ", subsequent_indent="    "
+        ),
         f"  refused in {left_s:.0f} s unless it is approved",
     ]
     body = plain_lines(row["body"]).splitlines()

@@ -249,12 +249,16 @@ BARE = make_request(EFFECT)
 @pytest.mark.parametrize(
     ("sent", "asked", "says"),
     [
-        (KEYED, KEYED, "; idempotency-key: one (the one it was sent with)"),
-        (KEYED, OTHER, "; idempotency-key: two (NOT the one it was sent with)"),
-        (BARE, KEYED, "; idempotency-key: one (was sent without one then)"),
-        (KEYED, BARE, "; it carries no idempotency key, and was sent with one then"),
-        (BARE, BARE, "; it carries no idempotency key"),
-        (BARE, None, "; it carries no idempotency key"),
+        (KEYED, KEYED, "with the idempotency key it was sent with: ?; idempotency-key: one"),
+        (KEYED, OTHER, "NOT with the idempotency key it was sent with: ?; idempotency-key: two"),
+        (
+            BARE,
+            KEYED,
+            "with an idempotency key, but sent without one then: ?; idempotency-key: one",
+        ),
+        (KEYED, BARE, "with no idempotency key, but sent with one then: ?"),
+        (BARE, BARE, "with no idempotency key: ?"),
+        (BARE, None, "with no idempotency key: ?"),
     ],
     ids=["the same", "another", "a new one", "lost", "none", "not read"],
 )
@@ -264,8 +268,16 @@ def test_an_effect_without_an_outcome_is_shown_with_its_key(
     """And with how that compares with the one it was sent with: by its hash, since the log has no more."""
     unknown = UnknownEffect("r", Seq(5), "POST", EFFECT, b"", idempotency_key(sent))
     told = describe_unknown(unknown, asked)
-    begins = "an effect without an outcome: r sent it as seq 5, and it may have happened"
-    assert told == begins + says
+    says = says.replace("?", "r sent it as seq 5, and it may have happened")
+    assert told == f"an effect without an outcome, {says}"
+
+
+def test_whether_the_key_is_the_same_is_not_cut() -> None:
+    """However long the name of the run and the key are."""
+    sent = replace(KEYED, headers=((b"idempotency-key", b"k" * 400),))
+    unknown = UnknownEffect("r" * 200, Seq(5), "POST", EFFECT, b"", idempotency_key(KEYED))
+    told = describe_unknown(unknown, sent)
+    assert "NOT with the idempotency key it was sent with" in told[:80]
 
 
 RULES = {"": (), "redacted": loads("redact: [{header: idempotency-key}]").redact}
@@ -289,7 +301,8 @@ def test_a_key_is_compared_whether_a_rule_takes_it_out_or_not(
     shown, _ = redactor.request(again)
     unknown = UnknownEffect("r", Seq(1), "POST", EFFECT, b"", idempotency_key(recorded))
     told = describe_unknown(unknown, shown, find_key_forms(again, redactor.stands_for))
-    assert told.endswith(f"({'the' if same else 'NOT the'} one it was sent with)")
+    assert (", NOT with the idempotency key it was sent with:" in told) is not same
+    assert (", with the idempotency key it was sent with:" in told) is same
 
 
 @pytest.mark.parametrize(

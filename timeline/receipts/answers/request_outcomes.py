@@ -9,7 +9,7 @@ from ....tape.canonical.target_overrides import SILENT
 from ....tape.exchange import FaultKind, RequestClass, VerdictKind
 from ....tape.records.events import Event, EventKind
 from ..bounded_rows import LISTED, BoundedRows, add_row, total_of
-from ..safe_terminal_text import times, titled_rows
+from ..safe_terminal_text import TEXT, times, titled_rows
 from ..warnings_and_hints import Advice
 
 _COUNTED = (
@@ -172,7 +172,10 @@ class Requests:
     def refused_lines(self) -> list[str]:
         """List what was refused, each with the reason."""
         return titled_rows(
-            "refused", [_with_reason(row) for row in self.refused], total_of(self.refused)
+            "refused",
+            [_with_reason(row) for row in self.refused],
+            total_of(self.refused),
+            limit=TEXT,
         )
 
     def live_lines(self, services: Sequence[str]) -> list[str]:
@@ -181,6 +184,7 @@ class Requests:
             "live",
             [*map(_with_reason, self.live), *services],
             total_of(self.live) + len(services),
+            limit=TEXT,
         )
 
     def lines(self) -> list[str]:
