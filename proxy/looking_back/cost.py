@@ -7,7 +7,7 @@ import click
 
 from ...config import Config
 from ...store import RunInfo, Store
-from ...timeline.cost.ledger import Entry, read_ledger
+from ...timeline.cost.ledger import Entry, may_lack_calls, read_ledger
 from ...timeline.cost.render import bill_json, render_bill
 from ...timeline.cost.sums import Bill
 from ...timeline.reading.call_cost import has_prices
@@ -69,15 +69,16 @@ def _read_bill(
         ]
     with ProgressBar("counting") as progress:
         for done, run in enumerate((*runs, *replays), 1):
-            found = _entries(store, run, since_ns, lanes=by == "lane")
+            exchanges = Exchanges(store, run)
+            found = _entries(exchanges, since_ns, lanes=by == "lane")
             if run.number in numbers:
-                bill.add(run.id, found)
+                bill.add(run.id, found, is_cut=may_lack_calls(exchanges))
             else:
                 bill.add_saved(found)
             progress(done, len(runs) + len(replays))
     return bill
 
 
-def _entries(store: Store, run: RunInfo, since_ns: int, *, lanes: bool) -> Iterator[Entry]:
-    entries = read_ledger(Exchanges(store, run), lanes=lanes)
+def _entries(exchanges: Exchanges, since_ns: int, *, lanes: bool) -> Iterator[Entry]:
+    entries = read_ledger(exchanges, lanes=lanes)
     return (one for one in entries if one.at_ns >= since_ns)

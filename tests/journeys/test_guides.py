@@ -91,7 +91,7 @@ def test_node(tmp_path: Path) -> None:
     version = subprocess.check_output(["node", "--version"], text=True)
     for block in [older] if version.startswith("v20.") else [newer, older]:
         recorded, replayed = (run(line, tmp_path) for line in block.splitlines())
-        assert "sealed: 1 exchanges recorded" in recorded
+        assert "sealed: 1 exchange recorded" in recorded
         assert "FAITHFUL: replay of" in replayed
 
 
@@ -101,7 +101,7 @@ def test_java(tmp_path: Path) -> None:
     need("java", "javac")
     (tmp_path / "Agent.java").write_text(*blocks("java", "java"))
     recorded, replayed = (run(line, tmp_path) for line in commands("java"))
-    assert "sealed: 1 exchanges recorded" in recorded
+    assert "sealed: 1 exchange recorded" in recorded
     assert "FAITHFUL: replay of" in replayed
 
 

@@ -192,7 +192,7 @@ sock.sendall('\\r\\n'.join([*lines, 'Content-Length: 2', '', 'hi']).encode())
     for name in ("left-1", "left-2", "left-3"):
         done = playhead("record", "--run", name, "--store", store, *child(code), env=env)
         assert done.returncode == 0, done.stderr
-        assert "sealed: 1 exchanges recorded" in done.stderr, done.stderr
+        assert "sealed: 1 exchange recorded" in done.stderr, done.stderr
     again = playhead("replay", "left-1", "--store", store, *child(code), env=env)
     assert again.returncode == 0, again.stderr
     assert "FAITHFUL: replay of left-1 (sealed)" in again.stderr

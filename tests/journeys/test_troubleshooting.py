@@ -135,7 +135,7 @@ def test_nothing_is_recorded(machine: Machine) -> None:
     assert_shown(title, machine("record", program="bypass"), 0)
     assert machine("record", "--strict", program="bypass").code == 2
     helped = machine("record", "--determinism", "seed", program="bypass")
-    assert "sealed: 1 exchanges recorded" in helped.text
+    assert "sealed: 1 exchange recorded" in helped.text
 
 
 def test_certificate_errors(tmp_path: Path, certificates: Certificates) -> None:
@@ -156,7 +156,7 @@ def test_certificate_errors(tmp_path: Path, certificates: Certificates) -> None:
         assert "CERTIFICATE_VERIFY_FAILED" in said
         assert line.replace("api.example.com:443", f"127.0.0.1:{origin.port}") in said
         helped = playhead("record", *flags, "--determinism", "seed", *command)
-    assert "sealed: 1 exchanges recorded" in helped.stderr
+    assert "sealed: 1 exchange recorded" in helped.stderr
 
 
 def test_the_replay_diverges_at_the_first_call(machine: Machine) -> None:

@@ -6,16 +6,19 @@
    So it is where the answer says that it cost more than usual, as in a fast mode. So it is
    with a model call that no dialect reads; only what is known to be free is free.
    So it is with a request that has no outcome, because the proxy died or still waits: it was let go, and may be billed.
+   Only the intent of an effect is waited for, so that of a run whose process died the last model calls may be missing (`may_lack_calls`).
 3. An answer of an error cost nothing. A model without a price is unknown, never free.
    So is what `playhead explore` was answered: the tape that it keeps has it once more, and does not count.
 4. What a tape answered was saved: it would have cost what its answer states.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
-from ...config import Inject
+from ...config import Inject, Mode
+from ...store import RunStatus
 from ...tape.dialects import InferenceResponse, Usage, read_request
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.records.events import EventKind
@@ -143,6 +146,24 @@ def _read_entries(
         yield read_entry(made, part, how), None
     for entry in _without_outcome(exchanges):
         yield entry, None
+
+
+def may_lack_calls(exchanges: Exchanges) -> bool:
+    """Say whether a run may have asked a model last without any trace: its process died, and it could send something."""
+    if exchanges.info.status is not RunStatus.RECOVERED:
+        return False
+    return exchanges.info.mode != Mode.PLAYBACK.value or any(
+        event.kind is EventKind.INTENT or (event.kind is EventKind.NOTED and _sends(event.data))
+        for event in exchanges.events()
+    )
+
+
+def _sends(noted: Mapping[str, Any]) -> bool:
+    """Say whether what a playback noted lets anything leave."""
+    branch, rules = noted.get("branch") or {}, noted.get("rules") or {}
+    return bool(
+        noted.get("resume") or branch.get("live") or branch.get("routes") or rules.get("live")
+    )
 
 
 def _without_outcome(exchanges: Exchanges) -> Iterator[Entry]:

@@ -53,7 +53,7 @@ def show_money(total: Sum) -> str:
     """Give a sum in dollars: `≥` where more may have been billed, `?` where nothing is known."""
     if total.unpriced and total.unpriced == total.requests - total.failed:
         return "?"
-    sign = "≥ " if total.at_least or total.unpriced else ""
+    sign = "≥ " if total.at_least or total.unpriced or total.cut_runs else ""
     return f"{sign}{show_usd(total.usd)}"
 
 
@@ -77,6 +77,7 @@ def _notes(bill: Bill) -> Iterator[str]:
         (spent.failed, "call", "answered with an error or a redirect, at no cost"),
         (spent.at_least, "call", "perhaps dearer: cut, or without a count of tokens"),
         (spent.unpriced, "call", "without a known price, in no sum of money"),
+        (spent.cut_runs, "run", "cut as its process died: its last calls may be missing"),
         (bill.refused, "request", "refused or stubbed here, and not sent"),
         (bill.unreached, "request", "that came to no connection"),
         (bill.saved_requests, "request", "answered from a tape"),
@@ -119,6 +120,7 @@ def _sum_json(total: Sum) -> dict[str, Any]:
         "calls": total.requests,
         "failed": total.failed,
         "at_least": total.at_least,
+        "cut_runs": total.cut_runs,
         "unpriced": total.unpriced,
         "input_tokens": tokens.input,
         "cache_read_tokens": tokens.read,

@@ -8,7 +8,7 @@ from decimal import Decimal
 from ...store import RunInfo, Store
 from ..reading.request_fate import Fate
 from ..state.calls_before import Exchanges
-from .ledger import Entry, Tokens, read_ledger
+from .ledger import Entry, Tokens, may_lack_calls, read_ledger
 
 BY = ("model", "lane", "step", "day", "run")
 
@@ -24,6 +24,8 @@ class Sum:
     """Of these, more may have been billed than is stated."""
     unpriced: int = 0
     """Of these, without a known price."""
+    cut_runs: int = 0
+    """Runs whose process died: what they asked last may be missing."""
     tokens: Tokens = field(default_factory=Tokens)
     usd: Decimal = Decimal(0)
     """Of those whose price is known."""
@@ -67,9 +69,15 @@ class Bill:
     rows: dict[str, Sum] = field(default_factory=dict)
     """What was spent, by what was asked for."""
 
-    def add(self, run: str, entries: Iterable[Entry]) -> None:
-        """Add what a run spent, and what it saved where it is a playback."""
+    def add(self, run: str, entries: Iterable[Entry], *, is_cut: bool = False) -> None:
+        """Add what a run spent, and what it saved where it is a playback.
+
+        is_cut: whether its last requests may be missing, so that it has spent this at least.
+        """
         self.runs.append(run)
+        self.spent.cut_runs += is_cut
+        if is_cut and self.by == "run":
+            self.rows.setdefault(run, Sum()).cut_runs += 1
         key = _key(self.by, run)
         saved = False
         for entry in entries:
@@ -103,7 +111,8 @@ def read_bill(store: Store, info: RunInfo) -> Bill:
     Raises: LogCorrupt.
     """
     bill = Bill("model")
-    bill.add(info.id, read_ledger(Exchanges(store, info), lanes=False))
+    exchanges = Exchanges(store, info)
+    bill.add(info.id, read_ledger(exchanges, lanes=False), is_cut=may_lack_calls(exchanges))
     return bill
 
 

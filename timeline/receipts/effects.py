@@ -20,6 +20,7 @@ from ...tape.exchange import (
     Seq,
     VerdictKind,
 )
+from ...tape.policy.approval_decision import Ruling
 from ...tape.records.events import EXPLORED, Event, EventKind
 from ..reading.exchange_json import body_json
 from ..reading.settle_repeated_effect import Repeats, read_repeat
@@ -76,6 +77,11 @@ class Effect:
         """Whether it may have done something a second time."""
         repeat = self.repeat
         return repeat is not None and repeat["kind"] == RepeatKind.POSSIBLE_DUPLICATE.value
+
+    @property
+    def is_deserted(self) -> bool:
+        """Whether it waited at a gate until its client had left: nobody answered it."""
+        return self.gate is not None and self.gate["ruling"] == Ruling.LEFT.value
 
     def short(self) -> dict[str, Any]:
         """Give the row of a receipt."""
@@ -349,13 +355,15 @@ def effect_lines(effects: Sequence[Effect], omitted: int = 0, *, recording: bool
     if recording:
         return _titled("effects", effects, omitted)
     left = [effect for effect in effects if effect.left]
-    answered = [effect for effect in effects if not effect.left]
+    deserted = [effect for effect in effects if not effect.left and effect.is_deserted]
+    answered = [effect for effect in effects if not (effect.left or effect.is_deserted)]
     lines = []
     for how in ("behind the crash point", "by a live rule", "in a sandbox"):
         lines += _titled(
             f"effects, executed {how}", [effect for effect in left if _executed(effect) == how]
         )
     lines += _titled("effects, answered instead of executed", answered)
+    lines += _titled("effects, neither executed nor answered: the client had left", deserted)
     return [*lines, f"effects beyond the first {len(effects)}: {omitted}"] if omitted else lines
 
 

@@ -307,7 +307,7 @@ def render_receipt(receipt: Receipt) -> str:
     if receipt.is_playback:
         lines += _playback(receipt)
     else:
-        lines.append(f"{receipt.status}: {requests.counts['recorded']} exchanges recorded")
+        lines.append(requests.recorded_line(receipt.status))
         lines += past_proxy.unrecorded_lines()
     lines += requests.telemetry_lines()
     lines += parts.secrets.lines()

@@ -28,7 +28,7 @@ class RunFacts:
     divergences: int
     requests: int
     usd: str
-    """With `≥` where more may have been billed, `?` where nothing is known, empty where no model was asked."""
+    """With `≥` where more may have been billed, `?` where nothing is known, empty where no model was asked, as far as is known."""
     input_tokens: int
     output_tokens: int
     cached_tokens: int
@@ -87,7 +87,7 @@ def read_facts(store: Store, info: RunInfo) -> RunFacts:
         receipt.parts.duplicates,
         receipt.divergence_count,
         receipt.requests,
-        say_money(spent) if spent.requests else "",
+        say_money(spent) if spent.requests or spent.cut_runs else "",
         tokens.input,
         tokens.output,
         tokens.read,

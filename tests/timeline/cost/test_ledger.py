@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from playhead.store import RunStatus
 from playhead.tape.exchange import RequestClass, Seq, Spilled
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import Tape, chat, chat_answer, said
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.in_memory import InMemory
-from playhead.timeline.cost.ledger import NOT_STATED, Entry, read_ledger
+from playhead.timeline.cost.ledger import NOT_STATED, Entry, may_lack_calls, read_ledger
+from playhead.timeline.cost.render import bill_json, render_bill, show_money
+from playhead.timeline.cost.sums import Bill
 from playhead.timeline.reading.request_fate import Fate
 from playhead.timeline.state.calls_before import NO_OUTCOME
 from playhead.timeline.steps import StepKind, Tracer
@@ -60,6 +63,38 @@ def test_a_request_without_an_outcome_may_be_billed() -> None:
         ]
         assert found[1] == Entry(Seq(2), 0, 2, Fate.SENT, NO_OUTCOME, at_least=True)
         assert not found[2].is_call
+
+
+RECOVERED, SEALED = RunStatus.RECOVERED, RunStatus.SEALED
+LIVE = {"live": [["inference", "api.openai.com", "a test"]], "routes": []}
+
+
+@pytest.mark.parametrize(
+    ("status", "mode", "noted", "lacks"),
+    [
+        (RECOVERED, "record", {}, True),
+        (SEALED, "record", {}, False),
+        (RECOVERED, "playback", {}, False),
+        (RECOVERED, "playback", {"branch": LIVE}, True),
+        (RECOVERED, "playback", {"branch": {"live": [], "routes": []}}, False),
+        (RECOVERED, "playback", {"resume": {"of": "r"}}, True),
+        (RECOVERED, "playback", {"rules": {"live": [["* *://a", None]]}}, True),
+    ],
+)
+def test_a_run_that_was_cut_has_spent_at_least_what_it_has(
+    status: RunStatus, mode: str, noted: dict[str, Any], *, lacks: bool
+) -> None:
+    """A model call that was sent just before may have left no trace; a replay that sends nothing lacks none."""
+    run = _Crashed(())
+    run.info = replace(run.info, status=status, mode=mode)
+    run.log = (Event(EventKind.NOTED, 0, noted),)
+    assert may_lack_calls(run) is lacks
+    bill = Bill("run")
+    bill.add("run", read_ledger(run), is_cut=may_lack_calls(run))
+    assert show_money(bill.spent) == ("≥ 0.00" if lacks else "0.00")
+    said = list(render_bill(bill))
+    assert ("1 run cut as its process died: its last calls may be missing" in said) is lacks
+    assert [row["cut_runs"] for row in bill_json(bill)["rows"]] == [1] * lacks
 
 
 OPENAI = "https://api.openai.com/v1"

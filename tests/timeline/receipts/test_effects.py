@@ -83,6 +83,8 @@ def test_effects_that_left_are_listed_by_what_let_them() -> None:
         {"by": "live", "answered_by": "live rule", "left": True},
         {"by": "tape", "answered_by": "tape seq 4"},
         behind,
+        {"by": "refused", "answered_by": "refused", "gate": {"ruling": "left"}},
+        {"by": "refused", "answered_by": "refused", "gate": {"ruling": "denied"}},
     ]
     effects = [
         Effect(seq=seq, method="POST", url="http://a.test/", summary="", outcome="200", **row)
@@ -94,7 +96,8 @@ def test_effects_that_left_are_listed_by_what_let_them() -> None:
         *("effects, executed behind the crash point:", "  seq 4"),
         *("effects, executed by a live rule:", "  seq 2"),
         *("effects, executed in a sandbox:", "  seq 1"),
-        *("effects, answered instead of executed:", "  seq 3"),
+        *("effects, answered instead of executed:", "  seq 3", "  seq 6"),
+        *("effects, neither executed nor answered: the client had left:", "  seq 5"),
     ]
 
 

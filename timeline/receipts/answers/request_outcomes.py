@@ -53,6 +53,8 @@ class Requests:
     """The classes of what was asked live."""
     asked: deque[int] = field(default_factory=lambda: deque(maxlen=LISTED), repr=False)
     """The last requests that are no telemetry."""
+    _open: set[int] = field(default_factory=set, repr=False)
+    """What was let go, and has no outcome."""
     _silent: set[int] = field(default_factory=set, repr=False)
     """Telemetry whose outcome has not come."""
     _served: set[int] = field(default_factory=set, repr=False)
@@ -87,6 +89,7 @@ class Requests:
     def _intent(self, data: Mapping[str, Any], *, playing: bool) -> None:
         self.total += 1
         self.asked.append(data["seq"])
+        self._open.add(data["seq"])
         sandboxed = "sandbox_place" in data
         became = "sandboxed" if sandboxed else "live" if playing else "recorded"
         self.counts[became] += 1
@@ -118,6 +121,7 @@ class Requests:
             add_row(self.refused, {**row, "repeats": 0})
 
     def _outcome(self, data: Mapping[str, Any], advice: Advice) -> None:
+        self._open.discard(data["seq"])
         if data["seq"] in self._silent:
             self._silent.discard(data["seq"])
             return
@@ -159,6 +163,11 @@ class Requests:
             "faults": self.faults,
             "unfinished": self.unfinished,
         }
+
+    def recorded_line(self, status: str) -> str:
+        """Say how much a recording has, and how much of that has no outcome: its proxy died, or still waits."""
+        text = f"{status}: {times(self.counts['recorded'], 'exchange')} recorded"
+        return f"{text}, {len(self._open)} of them without an outcome" if self._open else text
 
     def telemetry_lines(self) -> list[str]:
         """Say how much programs sent on their own account."""
