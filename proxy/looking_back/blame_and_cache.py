@@ -9,6 +9,7 @@ from ...timeline.blame.find_origin import find_blame
 from ...timeline.blame.render import blame_json, render_blame
 from ...timeline.cache.prompt_cache_misses import find_misses
 from ...timeline.cache.render import miss_json, render_misses
+from ...timeline.reading.made_answers import find_made
 from ..progress import ProgressBar
 from .open_run import opened
 from .step_and_time_arguments import StepName
@@ -23,10 +24,11 @@ def show_blame(
     """
     with opened(config, run) as (_, exchanges):
         found = find_blame(exchanges, step.seq, place, value, step.part)
+        made = find_made(exchanges.events())
     if as_json:
-        click.echo(json.dumps(blame_json(found), indent=1))
+        click.echo(json.dumps(blame_json(found, made), indent=1))
         return 0
-    for line in render_blame(found, exchanges.info.id):
+    for line in render_blame(found, exchanges.info.id, made):
         click.echo(line)
     return 0
 

@@ -8,6 +8,7 @@ from ...tape.exchange import Exchange
 from ...timeline.blame.find_origin import Blame, find_blame
 from ...timeline.blame.render import blame_json
 from ...timeline.reading.exchange_json import exchange_json
+from ...timeline.reading.made_answers import find_made
 from ...timeline.receipts.exchange_rows import find_shown
 from ...timeline.rules.contract_violations import found_in
 from ...web.views.addresses import run_path
@@ -380,7 +381,9 @@ def get_blame(library: Library, asked: Asked) -> Reply:
     run = library.open_run(asked.parameters["run"])
     name = read_step(asked.parameters["seq"], "the step")
     path = find_path(asked)
-    return reply_json(blame_json(find_origin(run, name, path, asked)))
+    found = find_origin(run, name, path, asked)
+    made = find_made(library.store.events.all(run.index.info))
+    return reply_json(blame_json(found, made))
 
 
 def find_origin(run: OpenRun, name: StepName, path: str, asked: Asked) -> Blame:

@@ -252,6 +252,31 @@ async def test_a_changed_request_is_sent_once(quiet: World) -> None:
     assert (account["asked_otherwise"], account["served_after"]) == ([3], 2)
 
 
+def test_an_answer_that_nobody_gave_is_no_cause_of_the_service(
+    quiet: World, tmp_path: Path
+) -> None:
+    """Blame, diff and the graph say that it is hypothetical, as text and as JSON."""
+    answer = tmp_path / "answer.json"
+    answer.write_text('{"order": 7, "amount": 4321}')
+    change = ("--at", "2", "--answer", answer, "--live", "inference", "--reason", "a test", "--yes")
+    done = playhead(*quiet.words(*change))
+    with Store.open(quiet.store) as store:
+        name = max(store.runs.all(), key=lambda info: info.number).id
+    at = ("--store", quiet.store)
+    assert done.returncode in (0, 121), done.stderr
+    blamed = ("blame", name, "4", "$.amount", *at)
+    shown = playhead(*blamed).stdout
+    assert "  hypothetical, not given by the service: GET http://" in shown, shown
+    assert read_json(*blamed)["origin"]["made"] == "hypothetical"
+    compared = ("diff", "tape", name, *at)
+    assert "B 2 hypothetical: GET 127.0.0.1" in playhead(*compared).stdout
+    told = json.loads(playhead(*compared, "--json").stdout)
+    assert told["divergence"]["second"]["made"] == "hypothetical"
+    assert told["divergence"]["first"]["made"] is None
+    graph = playhead("show", name, "--graph", "mermaid", *at).stdout
+    assert "2 hypothetical: GET 127.0.0.1" in graph, graph
+
+
 async def test_a_branch_can_have_the_model_asked_afresh(quiet: World) -> None:
     """Nothing is changed, and from the point on each of its calls is sent, also where the tape has the same; all else is from the tape."""
     declared = Branch(Seq(3), (live(RequestClass.INFERENCE),), afresh=True)

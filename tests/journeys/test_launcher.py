@@ -164,7 +164,7 @@ def test_record_is_transparent_and_seals_however_the_command_ends(
     done = recorded[name]
     assert (done.code, done.out) == (code, out)
     assert f"receipt of {name} " in done.err
-    assert f"sealed: {exchanges} exchanges recorded" in done.err
+    assert f"sealed: {exchanges} exchange{'s' * (exchanges != 1)} recorded" in done.err
     assert "Traceback" not in done.err
     receipt = read_json("receipt", name, "--store", store)
     assert (receipt["status"], receipt["child_exit"]) == ("sealed", code)

@@ -18,6 +18,7 @@ from ...tape.dialects import InferenceResponse
 from ...tape.diff.made_anew import Window
 from ...tape.exchange import Exchange, Fingerprint, RequestClass, Seq, Spilled
 from ...tape.records.content_coding import read_codings, undo_coding
+from ..reading.made_answers import MADE
 from ..show.listing import show_arguments
 from ..state.calls_before import NO_OUTCOME, Exchanges
 from ..state.context_parts import ContextPart, split_items
@@ -65,7 +66,7 @@ class Said:
 
 
 class Target(NamedTuple):
-    """What is asked, of what is no model call."""
+    """What is asked, of what is no model call; and whether anybody answered that, of all."""
 
     method: str
     origin: str
@@ -73,6 +74,8 @@ class Target(NamedTuple):
     form: str = ""
     """The path with a constant for its ids."""
     tokens: tuple[Anew, ...] = ()
+    made: str = ""
+    """What the answer is if nobody gave it: `hypothetical`, `stubbed`. It is shown, and not compared."""
 
 
 _NO_TARGET = Target("", "", "")
@@ -322,6 +325,7 @@ class _Reader:
                     found.fingerprint = exchange.fingerprint
                     if not step.part:
                         _add_ending(found, exchange)
+                    found.target = found.target._replace(made=MADE.get(exchange.verdict.value, ""))
                 self.acts.append(found)
                 self._steps.append((found, step))
             elif exchange is not None and exchange.seq == step.seq and _counts(exchange):
@@ -345,7 +349,12 @@ def _other(exchange: Exchange, step: Step) -> Act:
         step.lane,
         frozenset(exchange.lane.overlaps) if exchange.lane is not None else frozenset(),
         effect=step.effect,
-        target=Target(request.method, _origin(request.url), request.path),
+        target=Target(
+            request.method,
+            _origin(request.url),
+            request.path,
+            made=MADE.get(exchange.verdict.value, ""),
+        ),
         edges=step.edges,
     )
     if step.cause is not None:
@@ -540,6 +549,10 @@ def likeness(one: int, other: int) -> float:
 
 def says(act: Act) -> str:
     """Say in one line what an act was."""
+    return f"{act.target.made}: {_says(act)}" if act.target.made else _says(act)
+
+
+def _says(act: Act) -> str:
     if not act.is_call:
         method, origin, path = act.target[:3]
         sign = "* " if act.effect else ""

@@ -72,5 +72,6 @@ def _act_json(act: Act | None) -> dict[str, Any] | None:
         "kind": act.kind.value,
         "name": act.name[:_TEXT],
         "lane": act.lane or None,
+        "made": act.target.made or None,
         "says": says(act)[:_TEXT],
     }

@@ -6,6 +6,7 @@ Labels are recorded text, so what means something in the two languages is left o
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..reading.made_answers import MADE
 from ..steps.step import Edge, Evidence, Step, StepKind
 from .fit import fit
 
@@ -52,6 +53,11 @@ def _nodes(steps: Iterable[Step]) -> tuple[list[_Node], int]:
                 label = f"{step.name.partition(' ')[0]} {label}"
             label = f"{step.seq} {label}{f' ({step.aside})' if step.aside else ''}"
             nodes[step.seq] = _Node(step.seq, step.lane, label, step.effect, step.edges)
+        elif step.kind is StepKind.POLICY and step.seq in nodes:
+            word = MADE.get(step.text.partition(":")[0])
+            if word is not None:  # nobody gave its answer
+                number, _, name = nodes[step.seq].label.partition(" ")
+                nodes[step.seq].label = f"{number} {word}: {name}"
         elif step.kind is StepKind.TOOL_CALL and step.seq in nodes:
             node = nodes[step.seq]
             if len(node.label) < 2 * _LABEL:
