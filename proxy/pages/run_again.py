@@ -18,8 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...tape.edits.edit_answer import edit_answer, read_plain_answer, read_recorded_answer
-from ...tape.edits.editable_text import as_typed, restore_lines
+from ...tape.edits.edit_answer import (
+    edit_answer,
+    read_plain_answer,
+    read_recorded_answer,
+    restore_answer,
+)
+from ...tape.edits.editable_text import restore_lines
 from ...tape.exchange import Exchange, RequestClass
 from ...timeline.receipts.safe_terminal_text import plain_lines
 from ...timeline.steps.model_context import read_context
@@ -128,14 +133,15 @@ class RunAgain:
                 found=str(at),
             )
         shown = dict(find_texts(exchange)).get(what)
-        if shown is not None:
-            is_same = what == "answer" and as_typed(shown) == text
-            if is_same and exchange.response is not None:
-                return read_recorded_answer(exchange)
-            text = restore_lines(shown, text)
-        data = text.encode("utf-8", "surrogatepass")
         if what != "answer":
-            return data
+            text = restore_lines(shown, text) if shown is not None else text
+            return text.encode("utf-8", "surrogatepass")
+        if shown is not None:
+            data = restore_answer(exchange, text)
+            if data == read_recorded_answer(exchange):
+                return data
+        else:
+            data = text.encode("utf-8", "surrogatepass")
         try:
             edit_answer(exchange, data)
         except ValueError as error:

@@ -5,6 +5,7 @@ The body of a stream may be given as the one JSON value that it comes to: then i
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 from ...config import Answer
 from ..contracts.check import show_path
@@ -16,7 +17,7 @@ from ..exchange import Exchange, HttpRequest, HttpResponse, RequestClass
 from ..policy.branch import HYPOTHETICAL
 from ..records.content_coding import read_codings, undo_coding
 from ..stubs.synthesize import UNTRUE
-from .editable_text import indent_json
+from .editable_text import as_typed, indent_json, restore_layout, restore_lines
 from .find_json_error import find_text, find_unreadable, parse_json
 from .split_answer_into_stream import stream_again
 
@@ -47,6 +48,23 @@ def read_plain_answer(recorded: Exchange) -> bytes:
 def read_recorded_answer(recorded: Exchange) -> bytes:
     """Give the body of a recorded answer as it was answered, without its content coding: what an answer is of which nothing was edited."""
     return _plain(recorded.response) if recorded.response is not None else b""
+
+
+def restore_answer(recorded: Exchange, edited: str) -> bytes:
+    """Give the body that an edited text says: what was not edited is as it was recorded, with its line ends and white space.
+
+    edited: what `read_plain_answer` gave, as a text box had it in the end.
+    Raises: ValueError, where what is recorded is no text.
+    """
+    shown, body = read_plain_answer(recorded).decode("utf-8"), read_recorded_answer(recorded)
+    if as_typed(shown) == edited:
+        return body
+    data = edited.encode("utf-8", "surrogatepass")
+    with suppress(UnicodeDecodeError):
+        plain = body.decode("utf-8")
+        if shown != plain and find_json(body) is not None and find_json(data) is not None:
+            return restore_layout(plain, shown, edited).encode("utf-8", "surrogatepass")
+    return restore_lines(shown, edited).encode("utf-8", "surrogatepass")
 
 
 def make_answer(body: bytes) -> Answer:

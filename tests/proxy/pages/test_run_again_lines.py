@@ -16,11 +16,14 @@ from playhead.web.render import render
 
 _TABLE = b"to;amount\r\nalice;1\r\n"
 _JSON = b'{"amount":49.00,"to":"alice"}'
+_PRETTY = b'{\r\n    "id": "re_1",\r\n    "amount": 4900.00,\r\n\t"status" : "ok"\r\n}\r\n'
+_SHOWN = '{\n  "id": "re_1",\n  "amount": 4900.00,\n  "status": "ok"\n}\n'
+_RECORDED = ((_TABLE, b"text/csv"), (_JSON, b"application/json"), (_PRETTY, b"application/json"))
 
 
 async def _write(store: Store) -> None:
     run = await store.runs.create("tape", mode="record", at_ns=1)
-    for seq, (body, kind) in enumerate(((_TABLE, b"text/csv"), (_JSON, b"application/json")), 1):
+    for seq, (body, kind) in enumerate(_RECORDED, 1):
         answer = make_response(body, headers=((b"Content-Type", kind),))
         exchange = make_exchange(seq, response=answer)
         store.events.append(run.number, make_intent(exchange))
@@ -35,7 +38,11 @@ async def _write(store: Store) -> None:
         (1, "to;amount\nbob;1\n", b"to;amount\r\nbob;1\r\n"),
         (1, "\ud800", b"\xed\xa0\x80"),
         (2, '{\n  "amount": 49.00,\n  "to": "alice"\n}\n', _JSON),
-        (2, '{\n  "amount": 49.00,\n  "to": "bob"\n}\n', b'{\n  "amount": 49.00,\n  "to": "bob"\n}\n'),
+        (2, '{\n  "amount": 49.00,\n  "to": "bob"\n}\n', b'{"amount":49.00,"to":"bob"}'),
+        (3, _SHOWN, _PRETTY),
+        (3, _SHOWN.replace("ok", "no"), _PRETTY.replace(b"ok", b"no")),
+        (3, _SHOWN.replace("4900.00", "1"), _PRETTY.replace(b"4900.00", b"1")),
+        (3, _SHOWN.replace('  "st', '  "x": 1,\n  "st'), _PRETTY.replace(b'\t"st', b'  "x": 1,\r\n\t"st')),
     ],
 )  # fmt: skip
 def test_what_was_not_edited_is_as_it_was_recorded(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.edits.editable_text import as_typed, indent_json, restore_lines
+from playhead.tape.edits.editable_text import as_typed, indent_json, restore_layout, restore_lines
 
 _TEXT = st.text(st.sampled_from("ab\r\n\0 \u2028"), max_size=30)
 
@@ -63,6 +63,47 @@ def test_a_long_text_keeps_its_beginning_and_end() -> None:
 def test_json_is_indented_by_its_tokens(text: str, made: str) -> None:
     """Numbers as they are written, and members that come twice."""
     assert indent_json(text) == made
+
+
+_WHITE = st.text(st.sampled_from(" \t\r\n"), max_size=4)
+
+
+@given(
+    st.lists(_WHITE, min_size=14, max_size=14),
+    st.integers(0, 5),
+    st.sampled_from(['"x"', "1E400", "[]"]),
+)
+def test_edited_json_keeps_the_white_space_around_it(gaps: list[str], at: int, value: str) -> None:
+    """Another value changes nothing beside it, wherever it is."""
+    tokens = ["{", '"a"', ":", "1.0", ",", '"b"', ":", "[", "2", ",", '"2"', "]", "}", ""]
+    recorded = "".join(gap + token for gap, token in zip(gaps, tokens, strict=True))
+    place = [3, 8, 10][at % 3]
+    edited = [*tokens[:place], value, *tokens[place + 1 :]]
+    wanted = "".join(gap + token for gap, token in zip(gaps, edited, strict=True))
+    shown, typed = indent_json(recorded), indent_json("".join(edited))
+    if value == "[]":  # two tokens, as a person writes them
+        assert json.loads(restore_layout(recorded, shown, typed)) == json.loads(wanted)
+    else:
+        assert restore_layout(recorded, shown, typed) == wanted
+
+
+@pytest.mark.parametrize(
+    ("recorded", "old", "new", "made"),
+    [
+        ('{"a":1}\r\n', "1", "2", '{"a":2}\r\n'),
+        ('{\r\n "a": 1,\r\n "b": 2}', '\n  "b": 2', '\n  "b": 2,\n  "c": 3', '{\r\n "a": 1,\r\n "b": 2,\r\n  "c": 3}'),
+        ('{\n\t"a" : 1, "b":2\n}\n', '\n  "a": 1,', "", '{ "b":2\n}\n'),
+        ('{"a":1,"a":1.50}', "1.50", "7", '{"a":1,"a":7}'),
+    ],
+)  # fmt: skip
+def test_members_that_are_new_or_gone_leave_the_others_as_they_were(
+    recorded: str, old: str, new: str, made: str
+) -> None:
+    """New lines end as most do."""
+    end = "\n" if recorded.endswith("\n") else ""
+    shown = indent_json(recorded) + end
+    assert old in shown
+    assert restore_layout(recorded, shown, shown.replace(old, new)) == made
 
 
 @given(
