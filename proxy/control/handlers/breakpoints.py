@@ -11,7 +11,7 @@ from ..http.error_body import ControlError
 from ..http.route import Answer, Call, Text
 
 _URL = 2000
-ANSWER = Text(1 << 20, "JSON of the answer, on one line.")
+ANSWER = Text(1 << 20, "Body of the answer.", is_any=True, is_needed=True)
 
 
 async def list_breaks(call: Call) -> Answer:
@@ -39,7 +39,7 @@ async def answer(call: Call) -> Answer:
     breaks, held = _find(call)
     shown = _shown(held)
     try:
-        breaks.answer(held, call.body.get("answer", "").encode())
+        breaks.answer(held, call.body["answer"].encode())
     except BreakError as error:
         raise _conflict(error, call) from None
     return Answer({**shown, "command": BreakCommand.ANSWER.value})
@@ -67,7 +67,7 @@ def _conflict(error: BreakError, call: Call) -> ControlError:
     return ControlError(
         409,
         str(error),
-        expected="the name of a request that is held, and JSON that its dialect reads",
+        expected="the name of a request that is held, and an answer that its dialect reads",
         found=call.parameters["id"],
         hint=error.hint,
     )

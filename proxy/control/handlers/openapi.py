@@ -163,7 +163,7 @@ def _operation(route: Route) -> dict[str, Any]:
         ]
     if route.method == "POST":
         operation["requestBody"] = {
-            "required": False,
+            "required": any(field.is_needed for field in route.body.values()),
             "content": {"application/json": {"schema": _body(route.body)}},
         }
     statuses: dict[int, str] = dict.fromkeys((400, 403), "Problem")
@@ -179,19 +179,22 @@ def _operation(route: Route) -> dict[str, Any]:
 
 
 def _body(fields: Mapping[str, Text]) -> dict[str, Any]:
+    needed = [name for name, field in fields.items() if field.is_needed]
     return {
         "type": "object",
         "additionalProperties": False,
         "properties": {
             name: {"description": field.about, **_field(field)} for name, field in fields.items()
         },
+        **({"required": needed} if needed else {}),
     }
 
 
 def _field(field: Text) -> dict[str, Any]:
     if field.words:
         return {"enum": list(field.words)}
-    return {"type": "string", "maxLength": field.most, "pattern": ONE_LINE}
+    text = {"type": "string", "maxLength": field.most}
+    return text if field.is_any else {**text, "pattern": ONE_LINE}
 
 
 def _response(status: int, schema: str) -> dict[str, Any]:

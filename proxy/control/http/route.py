@@ -62,13 +62,21 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A field of a body: text on one line, which can be written down."""
+    """A field of a body: text which can be written down, on one line unless it says otherwise."""
 
     most: int
     """Characters."""
     about: str
     words: tuple[str, ...] = ()
     """What it may be; empty for anything."""
+    is_any: bool = False
+    """Whether it may have several lines and control characters, as a body has."""
+    is_needed: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What it has to be, for a person."""
+        return "text without half a surrogate pair" if self.is_any else "text on one line"
 
     def fits(self, value: object) -> bool:
         """Say whether this may stand there."""
@@ -76,7 +84,8 @@ class Text:
             return False
         if self.words:
             return value in self.words
-        return re.fullmatch(ONE_LINE, value) is not None and _HALF.search(value) is None
+        is_line = self.is_any or re.fullmatch(ONE_LINE, value) is not None
+        return is_line and _HALF.search(value) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,7 @@ class Route:
     answers: Mapping[int, str]
     """Schema of the body by status, or `text`, or `page`."""
     body: Mapping[str, Text] = field(default_factory=dict)
-    """Fields of the body, each of which may be left out; what is not here is refused."""
+    """Fields of the body, each of which may be left out unless it is needed; what is not here is refused."""
     open: bool = False
     """Whether it needs no token: it says nothing about any run."""
 

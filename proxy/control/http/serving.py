@@ -180,7 +180,8 @@ def check_body(value: Any, fields: Mapping[str, Text]) -> Mapping[str, Any]:
 
     Raises: ControlError.
     """
-    if value is None:
+    needed = [name for name, field in fields.items() if field.is_needed]
+    if value is None and not needed:
         return {}
     if not isinstance(value, dict):
         raise _unfit("an object", type(value).__name__)
@@ -189,10 +190,13 @@ def check_body(value: Any, fields: Mapping[str, Text]) -> Mapping[str, Any]:
         if field is None:
             raise _unfit(f"only {', '.join(fields) or 'an empty object'}", repr(name)[:100])
         if not field.fits(given):
-            expected = f"{name}: text on one line, of at most {field.most} characters"
+            expected = f"{name}: {field.kind}, of at most {field.most} characters"
             if field.words:
                 expected = f"{name}: {' or '.join(field.words)}"
             raise _unfit(expected, repr(given)[:100])
+    for name in needed:
+        if name not in value:
+            raise _unfit(f"{name}: {fields[name].kind}", "none")
     return value
 
 

@@ -75,7 +75,8 @@ async def test_it_is_given_another_answer(tmp_path: Path) -> None:
         wrong = await _say(api, row, "answer", answer="{")
         assert (wrong.status, row["tape_seq"]) == (409, 1), wrong.json
         assert "$: the answer is no JSON" in wrong.json["error"]
-        assert (await _say(api, row, "answer", answer='{"amount": 10}')).status == 200
+        assert (await _say(api, row, "answer")).status == 422
+        assert (await _say(api, row, "answer", answer='{"amount":\r\n 10}\n')).status == 200
         assert await asking == (200, {"amount": 10})
 
 
