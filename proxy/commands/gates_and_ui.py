@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from ..standard_streams import print_status
 from .shared_options_and_output import options, print_json, reading, run_argument
 
 
@@ -33,8 +34,11 @@ def gates(
         click.echo(gate_commands.find_pages(config))
         return 0
     if action == "list":
-        held, more = gate_commands.find_held(config)
-        print_json(held) if as_json else click.echo(gate_commands.render(held, more))
+        found = gate_commands.find_held(config)
+        for line in gate_commands.describe_silent(found.silent.values()):
+            print_status(f"playhead: {line}")
+        more = found.held - len(found.gates)
+        print_json(found.gates) if as_json else click.echo(gate_commands.render(found.gates, more))
         return 0
     if gate is None:
         raise click.UsageError(f"{action} needs the ID of a gate; `playhead gates` lists them")

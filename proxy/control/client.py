@@ -71,14 +71,20 @@ def find_owner(config: Config, name: str) -> Address:
 
 
 def ask(
-    config: Config, address: Address, method: str, path: str, body: Mapping[str, Any] | None = None
+    config: Config,
+    address: Address,
+    method: str,
+    path: str,
+    body: Mapping[str, Any] | None = None,
+    patience_s: float = _PATIENCE_S,
 ) -> Any:
     """Ask a process something; give its JSON.
 
+    patience_s: how long is waited for each piece of the answer.
     Raises: EngineError, where the token cannot be read; NotAnswered.
     """
     token = read_token(token_path(config))
-    connection = _connect(address)
+    connection = _connect(address, patience_s)
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
     data = json.dumps(body).encode() if body is not None else None
     try:
@@ -106,11 +112,11 @@ def ask(
     return document
 
 
-def _connect(address: Address) -> http.client.HTTPConnection:
+def _connect(address: Address, patience_s: float) -> http.client.HTTPConnection:
     parts = urlsplit(address.url)
     assert parts.hostname is not None
     if parts.scheme != "https":
-        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=_PATIENCE_S)
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=patience_s)
     try:
         # The very certificate that the file names: whatever names stand in it, this is who we mean.
         context = ssl.create_default_context(cafile=address.cert)
@@ -122,5 +128,5 @@ def _connect(address: Address) -> http.client.HTTPConnection:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return http.client.HTTPSConnection(
-        parts.hostname, parts.port, timeout=_PATIENCE_S, context=context
+        parts.hostname, parts.port, timeout=patience_s, context=context
     )

@@ -1,7 +1,7 @@
 """`playhead gates`: pending approvals of every process of a store, and decisions on them."""
 
-import contextlib
 import textwrap
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
@@ -10,7 +10,8 @@ from ...tape.shell_words import shell_word
 from ...timeline.receipts.safe_terminal_text import WIDTH, plain, plain_lines
 from ..errors import NotAnswered
 from ..operations.open_store import open_store
-from .address import Address, find_addresses
+from .address import Address, find_addresses, read_token, token_path
+from .ask_processes import Held, find_awake, find_gates, list_held, refuse_silent
 from .client import ask
 
 _BODY_LINES = 12
@@ -18,18 +19,13 @@ _REASON = 2000
 """Characters of why a request is held: whoever decides needs all of it."""
 
 
-def find_held(config: Config) -> tuple[list[dict[str, Any]], int]:
-    """List what is held, oldest first, in all processes that write this store; and how many more there are.
+def find_held(config: Config) -> Held:
+    """List what is held in all processes that write this store.
 
-    Raises: StoreError, where there is no store; NotAnswered.
+    Raises: StoreError, where there is no store; EngineError, where the token cannot be read.
     """
-    listed: list[dict[str, Any]] = []
-    held = 0
-    for address in _addresses(config):
-        document = ask(config, address, "GET", "/v1/gates")
-        listed += document["gates"]
-        held += document["held"]
-    return sorted(listed, key=lambda row: int(row["since_ns"])), held - len(listed)
+    _addresses(config)
+    return list_held(config)
 
 
 def find_pages(config: Config) -> str:
@@ -38,7 +34,8 @@ def find_pages(config: Config) -> str:
     Raises: StoreError, where there is no store; EngineError, where the token cannot be read; NotAnswered, where none answers.
     """
     refused: NotAnswered | None = None
-    for address in _addresses(config):
+    awake, silent = find_awake(config, _addresses(config))
+    for address in awake:
         try:
             link = ask(config, address, "POST", "/v1/links", {})
         except NotAnswered as error:
@@ -47,6 +44,8 @@ def find_pages(config: Config) -> str:
             return f"{address.url}{link['path']}"
     if refused is not None:
         raise refused
+    if silent:
+        raise refuse_silent(silent)
     return "no proxy is running on this store"
 
 
@@ -59,26 +58,36 @@ def decide(
     Raises: StoreError; NotAnswered, also where nothing is held under that name, with why.
     """
     refused: NotAnswered | None = None
-    for address in _addresses(config):
-        path = f"/v1/gates/{quote(name, safe='')}"
-        shown: dict[str, Any] | None = None
-        with contextlib.suppress(NotAnswered):  # the decision says why
-            shown = ask(config, address, "GET", path)
-        body = {"reason": reason, "via": "command"}
-        looked_at = digest or (shown["digest"] if shown is not None else "")
-        if looked_at:
-            body["digest"] = looked_at
+    awake, silent = find_awake(config, _addresses(config))
+    shown = find_gates(config, awake, [name]).get(name)
+    body = {"reason": reason, "via": "command"}
+    looked_at = digest or (shown["digest"] if shown is not None else "")
+    if looked_at:
+        body["digest"] = looked_at
+    for address in awake:
+        path = f"/v1/gates/{quote(name, safe='')}/{action}"
         try:
-            decided: dict[str, Any] = ask(config, address, "POST", f"{path}/{action}", body)
+            decided: dict[str, Any] = ask(config, address, "POST", path, body)
         except NotAnswered as error:
             # Another process may hold it; whoever decided on it last knows best why it is held no more.
-            if refused is None or "held no more" in str(error) or shown is not None:
+            is_holder = shown is not None and shown["pid"] == address.pid
+            if refused is None or "held no more" in str(error) or is_holder:
                 refused = error
         else:
             return decided
+    if silent and shown is None and "held no more" not in str(refused):
+        raise refuse_silent(silent)  # one of them may hold it
     raise refused or NotAnswered(
         f"no process of {config.store} holds anything", "`playhead runs` lists the open runs"
     )
+
+
+def describe_silent(silent: Iterable[str]) -> list[str]:
+    """Say which processes did not answer, and what that means for what they hold."""
+    return [
+        f"{why}: what it holds is not listed, and is refused at its deadline unless somebody rules"
+        for why in silent
+    ]
 
 
 def render(held: list[dict[str, Any]], more: int = 0) -> str:
@@ -99,7 +108,10 @@ def render_decided(decided: dict[str, Any]) -> str:
 def _addresses(config: Config) -> list[Address]:
     """Give where the processes of a store can be asked; a mistyped store has none, and is said to be none."""
     with open_store(config, readonly=True):
-        return find_addresses(config.store)
+        addresses = find_addresses(config.store)
+    if addresses:
+        read_token(token_path(config))
+    return addresses
 
 
 def _render_one(row: dict[str, Any]) -> str:

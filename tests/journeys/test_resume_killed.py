@@ -115,7 +115,7 @@ class _Approver:
     def _work(self) -> None:
         while not self._ended.wait(0.02):
             try:
-                for row in find_held(self._config)[0]:
+                for row in find_held(self._config).gates:
                     self.held.add(_name(row["url"]))
                     assert "without an outcome" in row["reason"]
                     decide(self._config, "approve", row["id"], row["digest"], "a test")

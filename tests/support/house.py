@@ -49,7 +49,7 @@ INSIDE = {
     " usage_meter model_drift_search playback_state run_state request_contracts pending_exchange request_constraints lifecycle registry",
     "proxy": "early_interrupt errors garbage lazy_dataclasses lazy_regexes import_search_path standard_streams progress open_file_limit file_or_editor_text processes determinism trust sandbox capture engine"
     " operations stdio control folder docker run run_again experiments doctor looking_back pages command_line commands cli",
-    "proxy.control": "address client gate_commands http pages_process handlers server",
+    "proxy.control": "address client ask_processes gate_commands http pages_process handlers server",
     "web": "assets views render single_file_page",
     "proxy.determinism": "libc read_untrusted_file clock_journal preload_report preload_bundle journal_keeper",
     "proxy.engine": "upstream hooks http websocket fast connection_handler admission connection_observer event_loop"
