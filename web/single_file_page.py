@@ -297,7 +297,7 @@ def _step(
             [*row["marks"], *([row["error"]] if row["error"] else []), *row["notes"]]
         ),
         "tokens": row["tokens"],
-        "cause": row["cause"][0] if row["cause"] else None,
+        "before": index.before_effect(seq) if row["effect"] or marks & Mark.EFFECT else None,
         "edges": [
             [edge["from"], edge["evidence"], shared.short(edge["rule"])]
             for step in folded

@@ -29,7 +29,7 @@ from .fetch_archived_runs import Fetches
 from .fleet_data import IN, Comparisons, table_rows
 from .gates import Gates, view_gate
 from .request_and_reply import Asked, Reply, read_number, read_word
-from .run_again import RunAgain, find_texts
+from .run_again import MOST_EDITED, RunAgain, find_texts
 from .run_data import (
     find_exchange,
     find_origin,
@@ -265,6 +265,7 @@ class Pages:
             window = window_of_rows(run, position, 1) if position is not None else {"rows": []}
             told = index.told.get(position, [])[:_TOLD] if position is not None else []
             diverged = index.divergences.get(position, []) if position is not None else []
+            before = index.before_effect(name.seq) if marks & Mark.EFFECT else None
         return {
             "seq": name.seq,
             "run": index.info.id,
@@ -273,7 +274,7 @@ class Pages:
             "row": window["rows"][0] if window["rows"] else None,
             "parts": range(0),
             "effect": bool(marks & Mark.EFFECT),
-            "before": self._before_effect(run, name.seq) if marks & Mark.EFFECT else None,
+            "before": before,
             "edges": _edges(steps),
             "followers": self._followers(run, name.seq),
             "duplicate": bool(marks & Mark.DUPLICATE),
@@ -306,24 +307,8 @@ class Pages:
                 "command": self._again.words(info.id, name.seq, what),
             }
             for what, text in find_texts(exchange)
-            if len(text) <= 48_000
+            if len(text) <= MOST_EDITED
         ]
-
-    def _before_effect(self, run: OpenRun, seq: int) -> int | None:
-        """Find the model call that asked for an effect, as `rewind` does: by its cause, else the last one before it."""
-        index = run.index
-        position = index.position_of(seq)
-        if position is None:
-            return None
-        for step in index.pages.get(position):
-            if step["cause"] is not None:
-                return int(step["cause"][0])
-        for at in range(position - 1, max(-1, position - 5000), -1):
-            if index.kind_of(at) in ("model call", "tool call"):
-                row = index.pages.get(at)
-                if not any(one["aside"] for one in row):
-                    return index.seqs[at]
-        return None
 
     def _followers(self, run: OpenRun, seq: int) -> list[dict[str, Any]]:
         """Find what followed from a step, among what came soon behind it."""

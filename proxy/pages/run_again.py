@@ -35,6 +35,8 @@ from .store_reader import Library
 REASON = "edited on the page"
 _MOST = 48 * 1024
 """Characters of what is edited: a body has 64 KiB."""
+MOST_EDITED = 48_000
+"""Characters of a text that is given to be edited."""
 _OUTPUT = 32_000
 _KEPT = 20
 

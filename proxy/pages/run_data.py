@@ -118,6 +118,7 @@ def window_of_rows(run: OpenRun, begin: int, limit: int) -> dict[str, Any]:
             row["title"] = row["title"] or index.effects.get(position, "")
             row["kind"] = row["kind"] or index.kind_of(position)
             row["took_us"] = index.took[position]
+            row["before"] = index.before_effect(row["seq"]) if row["effect"] else None
             row["at_us"] = index.active[position]
             row["place"] = [round(axis.begin(position), 7), round(axis.end(position), 7)]
             row["moves"] = {of: run.scrubbers.place(of, position) for of in OF[1:]}

@@ -37,26 +37,37 @@ class BeforeEffect:
 
 def find_before_effects(steps: Iterable[Step]) -> list[BeforeEffect]:
     """Find the step before each effect of a run."""
-    found: list[BeforeEffect] = []
-    last: int | None = None
-    wanted: dict[tuple[int, int], str] = {}
-    called = Counter[int]()
-    said, ended_ns = "", 0
-    for step in steps:
+    finder = EffectFinder()
+    return [found for step in steps if (found := finder.take(step)) is not None]
+
+
+class EffectFinder:
+    """Finds the step before each effect of a run, step by step."""
+
+    def __init__(self) -> None:
+        """Begin before the first step."""
+        self._last: int | None = None
+        self._wanted: dict[tuple[int, int], str] = {}
+        self._called = Counter[int]()
+        self._said = ""
+        self._ended_ns = 0
+
+    def take(self, step: Step) -> BeforeEffect | None:
+        """Take the next step; give the one before it, where it is an effect."""
         if step.kind is StepKind.MODEL_CALL and not step.aside:
-            last, said, ended_ns = step.seq, "", _end_ns(step)
+            self._last, self._said, self._ended_ns = step.seq, "", _end_ns(step)
         elif step.kind in (StepKind.TOOL_CALL, StepKind.OUTPUT):
             told = f"{step.name} {step.text[:_TEXT]}".strip()
-            said = said or told
+            self._said = self._said or told
             if step.kind is StepKind.TOOL_CALL:
-                called[step.seq] += 1
-                wanted[step.seq, called[step.seq]] = told
-            if len(wanted) > _REMEMBERED:
-                wanted.pop(next(iter(wanted)))
+                self._called[step.seq] += 1
+                self._wanted[step.seq, self._called[step.seq]] = told
+            if len(self._wanted) > _REMEMBERED:
+                self._wanted.pop(next(iter(self._wanted)))
         elif step.effect:
-            had_come = step.timing is None or ended_ns <= step.timing.started_ns
-            found.append(_make(step, last, wanted, said if had_come else ""))
-    return found
+            had_come = step.timing is None or self._ended_ns <= step.timing.started_ns
+            return _make(step, self._last, self._wanted, self._said if had_come else "")
+        return None
 
 
 def _end_ns(step: Step) -> int:

@@ -23,7 +23,12 @@ const text = ([at, left], label) => block(label, DOC.texts[at], left);
 const evidence = (word) => make("span", { className: `evidence ${word}` }, word);
 const link = (seq, ...inside) => make("a", { href: `#${seq}`, "data-seq": String(seq) }, ...inside);
 function bytesOf(bytes) { return bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`; }
-function took(us) { return us < 0 ? "" : us < 1e6 ? `${Math.round(us / 1000)} ms` : us < 6e7 ? `${(us / 1e6).toFixed(1)} s` : `${Math.floor(us / 6e7)} min`; }
+function took(us) {
+  if (us < 6e7) return us < 0 ? "" : us < 1000 ? `${Math.round(us)} µs` : us < 1e6 ? `${Math.round(us / 1000)} ms` : `${(us / 1e6).toFixed(1)} s`;
+  const seconds = Math.round(us / 1e6), minutes = Math.floor(seconds / 60), two = (count) => String(count).padStart(2, "0");
+  if (minutes < 60) return minutes < 10 ? `${minutes} min ${two(seconds % 60)} s` : `${minutes} min`;
+  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+}
 
 let at = STEPS.length - 1, strip = null, back = null, frame = 0;
 
@@ -57,7 +62,8 @@ function go(to, focus = false) {
   }
   $("previous").disabled = at === 0;
   $("next").disabled = at === STEPS.length - 1;
-  $("before-effect").disabled = !step.effect;
+  $("before-effect").disabled = step.before === null;
+  $("before-effect").title = step.effect && step.before === null ? "No model call came before it" : "";
   strip.move(step.place[0]);
   const list = $("list"), top = at * HEIGHT;
   if (top < list.scrollTop || top + HEIGHT > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 2;
@@ -185,7 +191,7 @@ document.addEventListener("click", (event) => {
   }
 });
 const BY = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: -10, PageDown: 10 }, LETTERS = { e: ["effects", 1], E: ["effects", -1], k: ["kind", 1], K: ["kind", -1], l: ["lane", 1], L: ["lane", -1] };
-function before() { const step = STEPS[at]; if (step.effect) { if (step.cause) go(BY_SEQ.get(step.cause)); else move("kind", -1); } }
+function before() { const to = STEPS[at].before; if (to !== null) go(BY_SEQ.get(to)); }
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !$("cause").hidden) return closeCause(true);
   const inside = event.target.closest(".scrubbers, .list");

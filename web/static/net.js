@@ -140,11 +140,14 @@ export const segment = (name) => /^~*\.{1,2}$/.test(name) ? `~${name}` : encodeU
 
 export function number(count) { return count.toLocaleString("en"); }
 
+// As `show` writes it.
 export function took(us) {
   if (us < 0) return "";
   if (us < 1000) return `${Math.round(us)} µs`;
   if (us < 1e6) return `${Math.round(us / 1000)} ms`;
   const s = us / 1e6;
   if (s < 60) return `${s.toFixed(1)} s`;
-  return s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`;
+  const minutes = Math.floor(Math.round(s) / 60), two = (count) => String(count).padStart(2, "0");
+  if (minutes < 60) return minutes < 10 ? `${minutes} min ${two(Math.round(s) % 60)} s` : `${minutes} min`;
+  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
 }

@@ -77,7 +77,8 @@ function mark() {
     slider.setAttribute("aria-valuetext", text);
     $(`of-${of}`).textContent = told.of_total ? `${told.position ?? "–"} of ${number(told.of_total)}` : "none";
   }
-  $("before-effect").disabled = !row.effect;
+  $("before-effect").disabled = row.before === null;
+  $("before-effect").title = row.effect && row.before === null ? none(row) : "";
   $("previous").disabled = position <= 1;
   $("next").disabled = position >= total;
   strip.move(strip.axis === "steps" ? (position - 0.5) / Math.max(total, 1) : row.place[0]);
@@ -114,13 +115,13 @@ async function pointed(place) {
   } catch (error) { say(error.message); }
 }
 
+// What there is to be said of an effect that no model call came before, as `playhead rewind` says it.
+function none(row) { return row.read ? "No model call came before it" : "Not read yet: whether a model call came before it"; }
+
 function beforeEffect() {
   const row = windows.row(position);
   if (!row?.effect) return;
-  const known = $("step")?.dataset.seq === name ? $("step").dataset.before : "";
-  if (row.cause) return goSeq(row.cause[0], false);
-  if (known) return goSeq(known, false);
-  return move("kind", "previous");
+  if (row.before === null) say(none(row)); else goSeq(row.before, false);
 }
 
 // ---- the list --------------------------------------------------------------------------------

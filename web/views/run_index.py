@@ -21,6 +21,7 @@ from ...tape.records.events import Event, EventKind
 from ...timeline.reading.settle_repeated_effect import Repeats
 from ...timeline.reading.substituted_answer import FROM_TAPE, NEVER_SENT
 from ...timeline.show.steps_json import step_json
+from ...timeline.steps.before_effects import EffectFinder
 from ...timeline.steps.read_run import RunReader
 from ...timeline.steps.step import Step, StepKind
 from ...timeline.steps.tracer import Price
@@ -160,6 +161,10 @@ class RunIndex:
         self.complete = False
         self._steps = _StepReader(self)
 
+    def before_effect(self, seq: int) -> int | None:
+        """Give the model call before an effect, as `rewind` does; None where none came before it, or it was not read yet."""
+        return self._steps.before.get(seq)
+
     def is_being_read_by(self, reader: "_StepReader") -> bool:
         """Say whether a reader of steps still is the one that fills this."""
         return self._steps is reader
@@ -261,6 +266,8 @@ class _LogReader:
                 self._end(position, 0, data["end_us"], data.get("status", 0))
                 if "fault" in data:
                     index.marks[position] |= Mark.FAILED
+            elif position < index.stepped:
+                self._read_end(position)
             index.marks[position] &= ~Mark.OPEN
         elif event.kind in (EventKind.HELD, EventKind.RULED):
             index.marks[position] |= Mark.HELD
@@ -342,6 +349,13 @@ class _LogReader:
         else:
             index.marks[position] &= ~Mark.DUPLICATE
 
+    def _read_end(self, position: int) -> None:
+        """Read when an exchange ended that was kept before, as a stream whose client has gone since."""
+        index = self._index
+        exchange = index.store.exchanges.find(index.info, index.seqs[position])
+        if exchange is not None:
+            index.took[position] = exchange.end_us
+
     def _end(self, position: int, _: int, end_us: int, status: int) -> None:
         index = self._index
         index.took[position] = end_us
@@ -365,6 +379,9 @@ class _StepReader:
         self._reading: Iterator[Step] | None = None
         self._steps: list[Step] = []
         """Of the exchange that is being read."""
+        self._finder = EffectFinder()
+        self.before: dict[int, int] = {}
+        """The model call before each effect."""
 
     def read(self, most: int) -> bool:
         index = self._index
@@ -409,6 +426,10 @@ class _StepReader:
         position = index.position_of(seq) if seq else 0
         if position is None or not len(index):
             return
+        for step in steps:
+            found = self._finder.take(step)
+            if found is not None and found.seq is not None:
+                self.before.setdefault(found.effect, found.seq)
         told = [step_json(step) for step in steps]
         index.step_count += len(told)
         if position < index.stepped:
@@ -429,6 +450,8 @@ class _StepReader:
         if step.lane:
             index.lanes[position] = min(step.lane, 0xFFFF)
         if step.kind in _EXCHANGE:
+            if step.timing is not None and not step.part:  # its log may have an earlier end
+                index.took[position] = step.timing.took_us
             index.kinds[position] = KINDS.index(step.kind.value)
             if step.effect:
                 index.marks[position] |= Mark.EFFECT

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from playhead.addons.run.exchange_events import outcome_event
 from playhead.store import Store
 from playhead.tape.exchange import RequestClass
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.looking_back import write_store
 from playhead.tests.web.cases.refund_store import CAUSE, DUPLICATE, RUN, STEPS, write_refund_store
+from playhead.timeline.steps.before_effects import find_before_effects
+from playhead.timeline.steps.read_run import RunReader
 from playhead.web.views.run_index import Mark, RunIndex
 from playhead.web.views.scrubber_stops import Scrubbers
 from playhead.web.views.timeline_strip import Axis, draw_strip
@@ -156,3 +159,54 @@ def _read_all(index: RunIndex) -> None:
         pass
     while index.read_steps(100):
         pass
+
+
+def test_a_step_takes_as_long_as_its_exchange(tmp_path: Path) -> None:
+    """Of a stream whose client goes later the log has an earlier end; `show` has the one of the exchange."""
+
+    async def write(store: Store) -> None:
+        run = await store.runs.create("r", mode="record", at_ns=1)
+        early, late = make_exchange(1, end_us=100), make_exchange(1, end_us=250)
+        store.events.append(run.number, make_intent(early))
+        store.events.append(run.number, outcome_event(early))
+        await store.exchanges.save(run.number, partial(make_record, late))
+        await store.runs.seal(run, reason="it ended", at_ns=2)
+
+    with Store.open(write_store(tmp_path / "store", write), readonly=True) as store:
+        index = RunIndex(store, store.runs.get("r"))
+        while index.read_log(9):
+            pass
+        while index.read_steps(9):
+            pass
+        (step,) = (one for one in index.pages.get(0) if one["took_us"] is not None)
+        assert (step["took_us"], list(index.took)) == (250, [250])
+
+
+def test_before_an_effect_is_what_rewind_says(tmp_path: Path) -> None:
+    """The model call that asked for it, and nothing where none came before it."""
+    with Store.open(write_refund_store(tmp_path / "store"), readonly=True) as store:
+        for run in store.runs.all():
+            index = RunIndex(store, run)
+            while index.read_log(9):
+                pass
+            while index.read_steps(9):
+                pass
+            for one in find_before_effects(RunReader(store, run).read()):
+                assert index.before_effect(one.effect) == one.seq
+
+    async def write(store: Store) -> None:
+        run = await store.runs.create("r", mode="record", at_ns=1)
+        for seq, kind in ((1, RequestClass.READ), (2, RequestClass.EFFECT)):
+            exchange = make_exchange(seq, request_class=kind)
+            store.events.append(run.number, make_intent(exchange))
+            await store.exchanges.save(run.number, partial(make_record, exchange))
+        await store.runs.seal(run, reason="it ended", at_ns=2)
+
+    with Store.open(write_store(tmp_path / "other", write), readonly=True) as store:
+        index = RunIndex(store, store.runs.get("r"))
+        while index.read_log(9):
+            pass
+        while index.read_steps(9):
+            pass
+        assert list(index.effects) == [1]
+        assert index.before_effect(2) is None
