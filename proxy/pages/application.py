@@ -127,7 +127,9 @@ class Application:
             body = given or {}
         made = Asked(method, path, parameters, asked, rights, body)
         if handler is stream_events:
-            response: web.StreamResponse = await stream_events(request, self.library, made, FIELDS)
+            response: web.StreamResponse = await stream_events(
+                request, self.library, self._routes.now, made, FIELDS
+            )
             return response
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(_ANSWER_S):
@@ -243,6 +245,7 @@ class _Routes:
         fetches = Fetches(library)
         pages = html_pages.Pages(library, comparisons, again, fetches)
         ruling = Gates(library)
+        self.now = Now(library)
         self.script_rights = Rights.READ | Rights.RULE
 
         def of(function: Callable[[Library, Asked], Reply]) -> Handler:
@@ -280,7 +283,7 @@ class _Routes:
             ),
             ("GET", "/data/gates", ruling.list_gates, Rights.READ),
             ("GET", "/data/breaks", ruling.list_breaks, Rights.READ),
-            ("GET", "/data/now", Now(library).look, Rights.READ),
+            ("GET", "/data/now", self.now.look, Rights.READ),
             ("GET", "/data/events", stream_events, Rights.READ),
             ("POST", "/data/gates/{id}/approve", ruling.approve, Rights.RULE),
             ("POST", "/data/gates/{id}/deny", ruling.deny, Rights.RULE),

@@ -16,8 +16,7 @@ from aiohttp import web
 
 from ... import PlayheadError
 from ...store import RunInfo, RunStatus
-from ..control.address import find_addresses
-from ..control.client import ask
+from ..control.ask_processes import list_held
 from ..control.http.error_body import ControlError
 from .request_and_reply import Asked, Reply, reply_json
 from .store_reader import Library, sum_up
@@ -29,7 +28,7 @@ _GATES = 2
 """Looks between two at what is held."""
 _STREAMS = 32
 _HELD_S = 0.9
-"""How long is believed what proxies said of their gates."""
+"""How long is believed what proxies said that they hold."""
 _SOON_S = 0.2
 """How long a tab waits for what they say."""
 
@@ -39,7 +38,11 @@ class _Streams:
 
 
 async def stream_events(
-    request: web.BaseRequest, library: Library, asked: Asked, fields: Mapping[str, str]
+    request: web.BaseRequest,
+    library: Library,
+    now: "Now",
+    asked: Asked,
+    fields: Mapping[str, str],
 ) -> web.StreamResponse:
     """Tell what changes until the client leaves."""
     if _Streams.open >= _STREAMS:
@@ -50,7 +53,7 @@ async def stream_events(
         await loop.run_in_executor(library.threads, library.store.runs.get, name)
     response = web.StreamResponse(headers={**fields, "content-type": "text/event-stream"})
     await response.prepare(request)
-    watch = _Watch(library, name)
+    watch = _Watch(library, now, name)
     _Streams.open += 1
     try:
         with contextlib.suppress(ConnectionError):
@@ -73,7 +76,7 @@ class Now:
     def __init__(self, library: Library) -> None:
         self._library = library
         self._lock = threading.Lock()
-        self._held: tuple[int, list[str]] = (0, [])
+        self._held: tuple[int, list[str]] | None = None
         self._looked = -_HELD_S
         self._asking: threading.Thread | None = None
 
@@ -92,12 +95,13 @@ class Now:
             if not info.is_only_in_archive:
                 told["step"] = _read_step(library, info)
             told["run"]["version"] = library.find_version(info)
-        held, ids = self._find_held()
-        told["gate"] = {"held": held, "of": sum_up(ids)}
+        found = self.find_held()
+        if found is not None:
+            told["gate"] = {"held": found[0], "of": sum_up(found[1])}
         return reply_json(told)
 
-    def _find_held(self) -> tuple[int, list[str]]:
-        """Give what proxies last said that they hold; they are asked once for all tabs, and one that hangs keeps nobody waiting."""
+    def find_held(self) -> tuple[int, list[str]] | None:
+        """Give what proxies last said that they hold, None before they did; they are asked once for all tabs, and one that hangs keeps nobody waiting."""
         with self._lock:
             asking = self._asking
             if asking is None and time.monotonic() - self._looked >= _HELD_S:
@@ -135,20 +139,19 @@ def _read_step(library: Library, info: RunInfo) -> dict[str, Any]:
 
 
 def _find_held(library: Library) -> tuple[int, list[str]]:
-    config, ids, held = library.config, list[str](), 0
-    for address in find_addresses(config.store):
-        with contextlib.suppress(PlayheadError):
-            found = ask(config, address, "GET", "/v1/gates")
-            held += found["held"]
-            ids += [f"{one['id']} {one['digest']}" for one in found["gates"]]
-    return held, ids
+    """Give how many requests gates and breakpoints hold, and what names them; a process that does not answer is named, too."""
+    found = list_held(library.config)
+    ids = [f"{one['id']} {one['digest']}" for one in found.gates]
+    ids += [f"{one['id']} {one['since_ns']}" for one in found.breaks]
+    return found.held + len(found.breaks), [*ids, *map(str, found.silent)]
 
 
 class _Watch:
     """What one stream has been told."""
 
-    def __init__(self, library: Library, run: str | None) -> None:
+    def __init__(self, library: Library, now: Now, run: str | None) -> None:
         self._library = library
+        self._now = now
         self._run = run
         self._runs: object = None
         self._step: object = None
@@ -188,8 +191,8 @@ class _Watch:
         return [] if first else [("run", {"total": len(rows)})]
 
     def _look_at_gates(self) -> list[tuple[str, Any]]:
-        held, ids = _find_held(self._library)
-        if (held, ids) == self._gates:
+        found = self._now.find_held()
+        if found is None or found == self._gates:
             return []
-        self._gates = held, ids
-        return [("gate", {"held": held})]
+        self._gates = found
+        return [("gate", {"held": found[0]})]

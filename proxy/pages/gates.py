@@ -1,7 +1,6 @@
 """Gates of all processes of a store: what is held, past rulings, open runs with their limits; and rulings passed on to the process."""
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -9,6 +8,8 @@ from urllib.parse import quote
 
 from ... import PlayheadError
 from ...store import RunInfo, RunStatus
+from ...tape.edits.edit_answer import restore_answer
+from ...tape.exchange import Exchange
 from ...tape.headers.shipped_lists import KEYS_OF_EFFECTS
 from ...tape.policy.approval_decision import Ruling
 from ...tape.records.events import EventKind
@@ -16,15 +17,19 @@ from ...tape.shell_words import shell_word
 from ...timeline import build
 from ...timeline.reading.exact_body_values import read_form, read_json
 from ...timeline.receipts.interventions.limits import LimitsAccount
+from ...timeline.receipts.render_text import show_text
 from ...web.views.run_page_sections import view_effects
-from ...web.views.safe_text import safe_block, safe_short
+from ...web.views.safe_text import BLOCK, Shown, safe_block, safe_short, show_block
 from ...web.views.value_tree import Line, list_pairs, list_value
 from ..control.address import Address, find_addresses
+from ..control.ask_processes import Held, find_awake, find_gates, list_held, refuse_silent
 from ..control.client import ask
 from ..control.handlers.gates import FIELDS, VALUE
 from ..control.http.error_body import ControlError
 from ..errors import NotAnswered
 from .request_and_reply import Asked, Reply, reply_json
+from .run_again import MOST_EDITED, find_texts
+from .run_data import read_body
 from .store_reader import Library, newest_first
 
 _RULED = 100
@@ -55,51 +60,32 @@ class Gates:
 
     def list_gates(self, _: Asked) -> Reply:
         """Give what all processes of the store hold, as the control API shows it, and past rulings."""
-        held, silent = self.find_held()
+        found = self.find_held()
         return reply_json(
             {
-                "gates": held[:100],
-                "held": len(held),
-                "silent": silent,
+                "gates": found.gates[:100],
+                "held": found.held,
+                "silent": list(found.silent),
                 "rulings": self.find_rulings()[:100],
             }
         )
 
     def list_breaks(self, _: Asked) -> Reply:
         """Give what is held at breakpoints, as the control API shows it."""
-        return reply_json({"breaks": self.find_breaks()[:20]})
+        found = self.find_held()
+        return reply_json({"breaks": found.breaks[:20], "silent": list(found.silent)})
 
-    def find_held(self) -> tuple[list[dict[str, Any]], list[int]]:
+    def find_held(self) -> Held:
         """Give what is held, oldest first, each with the process that holds it; and the processes that did not answer."""
-        return self._collect("/v1/gates", "gates")
+        return list_held(self._library.config)
 
     def find_whole(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Give held requests with as much of their bodies as is ever shown, where a list has less."""
-        found = []
-        for number, row in enumerate(rows):
-            if not row["whole"] and number < _WHOLE:
-                path = f"/v1/gates/{quote(row['id'], safe='')}"
-                for address in self._addresses():
-                    with contextlib.suppress(PlayheadError):
-                        row = {**self._ask(address, "GET", path), "pid": address.pid}
-                        break
-            found.append(row)
-        return found
-
-    def find_breaks(self) -> list[dict[str, Any]]:
-        """Give what is held at breakpoints."""
-        return self._collect("/v1/breaks", "breaks")[0]
-
-    def _collect(self, path: str, key: str) -> tuple[list[dict[str, Any]], list[int]]:
-        rows: list[dict[str, Any]] = []
-        silent = []
-        for address in self._addresses():
-            try:
-                found = self._ask(address, "GET", path)[key]
-                rows += [{**row, "pid": address.pid} for row in found]
-            except PlayheadError:
-                silent.append(address.pid)
-        return sorted(rows, key=lambda row: int(row["since_ns"])), silent
+        cut = [row for row in rows[:_WHOLE] if not row["whole"]]
+        pids = {row["pid"] for row in cut}
+        holding = [one for one in self._addresses() if one.pid in pids] if cut else []
+        whole = find_gates(self._library.config, holding, [row["id"] for row in cut])
+        return [whole.get(row["id"], row) for row in rows]
 
     def find_rulings(self) -> list[dict[str, Any]]:
         """Give past rulings of the newest runs, the newest first."""
@@ -133,8 +119,11 @@ class Gates:
         for seq, of in held.items():
             yield _ruling(run, seq, of.data, ended, max(run.sealed_ns, of.at_ns))
 
-    def find_open(self) -> list[dict[str, Any]]:
-        """Give the open runs with their effects and limits."""
+    def find_open(self, arrived: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Give the open runs with their effects and limits.
+
+        arrived: how many requests of them have arrived, as their processes say.
+        """
         library = self._library
         found: list[dict[str, Any]] = []
         for run in islice(newest_first(library.store), 500):
@@ -158,6 +147,8 @@ class Gates:
                     row["requests"] = max(run.exchanges, *parts.gates.seqs, 0)
                     row["limits"] = _limits(parts.limits, parts.gates.waiting)
                     row["stopped"] = parts.limits.stopped
+            # What the tape answers, and what is held, is no exchange of the run.
+            row["requests"] = max(row["requests"], arrived.get(run.id, 0))
             found.append(row)
         return found
 
@@ -184,7 +175,8 @@ class Gates:
                 )
             body["digest"] = digest
         refused: NotAnswered | None = None
-        for address in self._addresses():
+        awake, silent = find_awake(self._library.config, self._addresses())
+        for address in awake:
             path = f"/v1/gates/{quote(name, safe='')}/{action}"
             try:
                 return reply_json(self._ask(address, "POST", path, body))
@@ -200,6 +192,8 @@ class Gates:
                 found=name[:100],
                 hint=before["reason"] or "the first ruling counts",
             )
+        if silent and "held no more" not in str(refused):
+            raise refuse_silent(silent)  # one of them may hold it
         raise refused or ControlError(409, "Nothing is held by this name", found=name[:100])
 
     def stop(self, asked: Asked) -> Reply:
@@ -216,6 +210,9 @@ class Gates:
                 f"Process {run.owner.pid}, which writes the run, has no control API",
                 hint=f"playhead seal {shell_word(run.id)} ends it",
             )
+        _, silent = find_awake(self._library.config, [address])
+        if silent:
+            raise refuse_silent(silent)
         path = f"/v1/runs/{quote(run.id, safe='')}/stop"
         return reply_json(self._ask(address, "POST", path, {"reason": _read_reason(asked)}))
 
@@ -223,26 +220,84 @@ class Gates:
         """Give what passes a command on to where a request is held at a breakpoint."""
 
         def decide(asked: Asked) -> Reply:
-            body: dict[str, Any] = {}
-            if word == "answer":
-                answer = asked.body.get("answer")
-                if not isinstance(answer, str):
-                    raise ControlError(
-                        422, "The body says something else", expected="answer: JSON as a text"
-                    )
-                body = {"answer": _one_line(answer)}
-            name = quote(asked.parameters["id"], safe="")
+            name = asked.parameters["id"]
+            body = {} if word != "answer" else {"answer": self._read_answer(asked)}
+            path = f"/v1/breaks/{quote(name, safe='')}/{word}"
             refused: NotAnswered | None = None
-            for address in self._addresses():
+            awake, silent = find_awake(self._library.config, self._addresses())
+            for address in awake:
                 try:
-                    return reply_json(self._ask(address, "POST", f"/v1/breaks/{name}/{word}", body))
+                    return reply_json(self._ask(address, "POST", path, body))
                 except NotAnswered as error:
-                    refused = error
-            raise refused or ControlError(
-                409, "Nothing is held by this name", found=asked.parameters["id"][:100]
-            )
+                    if refused is None or "nothing is held" in str(refused):
+                        refused = error
+            if silent and (refused is None or "nothing is held" in str(refused)):
+                raise refuse_silent(silent)  # one of them may hold it
+            raise refused or ControlError(409, "Nothing is held by this name", found=name[:100])
 
         return decide
+
+    def _read_answer(self, asked: Asked) -> str:
+        """Give the answer as it is to be sent.
+
+        It is the very text that was given; `edited` says that it is the recorded answer, edited in a text box. Then what was not edited is as
+        it was recorded, also where a text box cannot hold it.
+        Raises: ControlError.
+        """
+        answer = asked.body.get("answer")
+        unknown = asked.body.keys() - {"answer", "edited"}
+        if (
+            not isinstance(answer, str)
+            or type(asked.body.get("edited", False)) is not bool
+            or unknown
+        ):
+            raise ControlError(
+                422, "The body says something else", expected="answer: the body as a text"
+            )
+        if not asked.body.get("edited"):
+            return answer
+        row = next(
+            (one for one in self.find_held().breaks if one["id"] == asked.parameters["id"]), None
+        )
+        recorded = self.find_recorded(row) if row is not None else None
+        if recorded is None:
+            raise ControlError(409, "There is no recorded answer that was edited")
+        with contextlib.suppress(ValueError):
+            return restore_answer(recorded, answer).decode("utf-8")
+        return answer
+
+    def find_recorded(self, row: Mapping[str, Any]) -> Exchange | None:
+        """Give the exchange of the tape that would answer what is held at a breakpoint."""
+        store = self._library.store
+        if row["tape_seq"] is None:
+            return None
+        with contextlib.suppress(PlayheadError):
+            tape = store.runs.find_tape(store.runs.get(row["id"].rpartition(":")[0]))
+            return store.exchanges.find(tape, row["tape_seq"]) if tape is not None else None
+        return None
+
+    def view_break(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Give what is held at a breakpoint for a page: what it asks, and the recorded answer, which can be edited where it is a text."""
+        recorded = self.find_recorded(row)
+        response = recorded.response if recorded is not None else None
+        text = dict(find_texts(recorded)).get("answer") if recorded is not None else None
+        shown = None
+        if recorded is not None and response is not None:
+            if text is None:  # it is large, or no text
+                data, total = read_body(self._library, recorded, "answer", 0, BLOCK)
+                shown = Shown(safe_block(show_text(data)), total - len(data))
+            else:
+                shown = show_block(text)
+        return {
+            **row,
+            "what": safe_short(f"{row['method']} {row['url']}", 600),
+            "why": safe_short(row["why"], 120),
+            "reason": safe_short(row["reason"], 300),
+            "body": safe_block(row["body"][:BLOCK]),
+            "status": response.status if response is not None else None,
+            "recorded": shown,
+            "editable": text if text is not None and len(text) <= MOST_EDITED else None,
+        }
 
     def _addresses(self) -> list[Address]:
         return find_addresses(self._library.config.store)
@@ -266,19 +321,6 @@ def _read_reason(asked: Asked) -> str:
             hint="nothing was ruled: write it otherwise",
         )
     return reason
-
-
-def _one_line(answer: str) -> str:
-    """Write JSON on one line.
-
-    Raises: ControlError, with the place where it cannot be read.
-    """
-    try:
-        return json.dumps(json.loads(answer), ensure_ascii=True)
-    except (ValueError, RecursionError) as error:
-        raise ControlError(
-            409, "The answer is no JSON", expected="JSON", found=str(error)[:200]
-        ) from None
 
 
 def _ruling(

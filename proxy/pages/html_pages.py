@@ -416,25 +416,17 @@ class Pages:
 
 
 def _gates_values(asked: Asked, gates: Gates) -> dict[str, Any]:
-    held, silent = gates.find_held()
+    found = gates.find_held()
     can_rule = Rights.RULE in asked.rights
     return {
-        "held_gates": [view_gate(one) for one in gates.find_whole(held[:100])],
-        "held": len(held),
-        "more": max(0, len(held) - 100),
-        "silent": silent,
+        "held_gates": [view_gate(one) for one in gates.find_whole(found.gates[:100])],
+        "held": found.held + len(found.breaks),
+        "more": max(0, found.held - 100),
+        "silent": list(found.silent),
         "rulings": gates.find_rulings(),
-        "open_runs": gates.find_open(),
-        "breaks": [
-            {
-                **one,
-                "what": safe_short(f"{one['method']} {one['url']}", 600),
-                "why": safe_short(one["why"], 120),
-                "reason": safe_short(one["reason"], 300),
-                "body": safe_block(one["body"][:4000]),
-            }
-            for one in gates.find_breaks()
-        ],
+        "open_runs": gates.find_open(found.requests),
+        "breaks": [gates.view_break(one) for one in found.breaks[:100]],
+        "at_breaks": len(found.breaks),
         "can_rule": can_rule,
         "can_run": Rights.RUN in asked.rights,
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from playhead.proxy.control.address import Address, publish
+from playhead.store.paths import CONTROL, PRIVATE
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,21 @@ class HungProcess:
 
 
 @contextmanager
-def hung_process(store: Path) -> Iterator[HungProcess]:
-    """Have the process that runs the tests' process look like a proxy of a store."""
-    pid = os.getppid()
+def hung_process(store: Path, pid: int = 0) -> Iterator[HungProcess]:
+    """Have a process look like a proxy of a store that hangs.
+
+    pid: of one that is a proxy of it; 0 takes the process that runs the tests' process.
+    """
+    pid = pid or os.getppid()
+    file = store / PRIVATE / CONTROL / f"{pid}.json"
+    before = file.read_bytes() if file.exists() else None
     with socket.create_server(("127.0.0.1", 0), backlog=100) as sock:
         url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-        file = publish(store, Address(pid, psutil.Process(pid).create_time(), url))
+        publish(store, Address(pid, psutil.Process(pid).create_time(), url))
         try:
             yield HungProcess(pid, sock)
         finally:
-            file.unlink(missing_ok=True)
+            if before is None:
+                file.unlink(missing_ok=True)
+            else:
+                file.write_bytes(before)

@@ -13,6 +13,7 @@ from playhead.config import Config, EffectRule, Gate, Limits, parse_match
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.browser import Browser, Chromium
 from playhead.tests.support.control import Controlled, controlled
+from playhead.tests.support.hung_process import hung_process
 from playhead.tests.support.process import Serve
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.web.cases.checks import check_harmless, check_quiet
@@ -179,6 +180,69 @@ async def test_the_second_of_two_tabs_sees_who_was_first(
             assert row["id"] in shown
             assert "denied" in shown.lower()
             assert await second.nodes("button", approve) == []
+
+
+_RELEASED = """
+window.sent = 0;
+const ask = window.fetch;
+window.fetch = async (path, given) => {
+  if (given?.method === 'POST') { window.sent += 1; await new Promise((go) => { window.release = go; }); }
+  return ask(path, given);
+};
+true
+"""
+"""Has what is ruled sent only once the test lets it."""
+
+
+async def test_of_two_rulings_at_the_same_time_one_takes_effect(
+    tmp_path: Path, chromium: Chromium
+) -> None:
+    """Opposite ones, of two tabs: the log has one of them, the agent gets that, and the other tab sees who was first."""
+    async with holding(tmp_path, "--allow-run") as held:
+        asking = held.post(json={"amount": 7})
+        name = (await held.row())["id"]
+        async with (
+            tab(held, chromium) as first,
+            tab(held, chromium) as second,
+        ):
+            for page, word in ((first, "Approve"), (second, "Deny")):
+                await page.run(_RELEASED)
+                await page.click("button", f"^{word} {name}$")
+                await page.until("window.sent === 1")
+            await asyncio.gather(*(page.run("release(); true") for page in (first, second)))
+            answer = await asking
+            (ruled,) = held.rulings()
+            won = {200: "approved", 424: "denied"}[answer.status_code]
+            assert (ruled["ruling"], ruled["via"]) == (won, "page")
+            for page in (first, second):
+                await page.until(
+                    f"document.querySelector('article[data-id] .said').textContent.includes('{won} by {ruled['by']}')"
+                )
+                await page.until("document.querySelector('article[data-id] button') === null")
+
+
+async def test_a_process_that_hangs_holds_up_no_other(tmp_path: Path, chromium: Chromium) -> None:
+    """The page comes at once, names it, and rules on what the others hold; the page's own server is not blamed."""
+    async with holding(tmp_path, "--allow-run") as held:
+        asking = held.post(json={"amount": 7})
+        row = await held.row()
+        with hung_process(held.api.running.store.path) as hung:
+            async with tab(held, chromium) as browser:
+                await browser.run(
+                    "window.blamed = 0; new MutationObserver(() => { window.blamed += !document.getElementById('gone').hidden; })"
+                    ".observe(document.getElementById('gone'), { attributes: true }); true"
+                )
+                await browser.shows(f"Process {hung.pid} does not answer", row["id"])
+                assert await browser.run("document.title") == "(1) Gates - Playhead"
+                path = f"/data/gates/{quote('other:1', safe='')}/deny"
+                told = await asyncio.to_thread(held.ui.post, path, held.ui.cookie, {})
+                assert (told.status, f"process {hung.pid}" in told.text) == (409, True)
+                assert "nothing was done" in told.text
+                await browser.click("button", f"^Approve {row['id']}$")
+                assert (await asking).text == "done"
+                assert await browser.run("window.blamed") == 0
+                check_quiet(browser, held.ui.origin)
+            assert {one.partition(b" ")[0] for one in hung.read_requests()} == {b"GET"}
 
 
 async def test_a_page_to_read_has_no_buttons(tmp_path: Path, chromium: Chromium) -> None:

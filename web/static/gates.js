@@ -31,6 +31,8 @@ function end(gate, text, ruled) {
   if (inside) gate.focus(); // else whoever was about to rule would be at the top of the page
 }
 
+const MUTE = "Its proxy does not answer: it stays held, and can be let go once it does";
+
 function say(gate, text) {
   const said = gate.querySelector(".said");
   if (said.textContent !== text) said.textContent = text;
@@ -51,11 +53,26 @@ function adopt(name, fresh, place) {
   const find = (within) => within.querySelector(`section[aria-label="${name}"]`);
   const old = find(root), arrived = find(fresh);
   if (arrived) arrived.came = arrived.outerHTML;
+  // What a process holds at a breakpoint stays held while it hangs, with what somebody has written there.
+  const mute = new Set([...fresh.querySelectorAll("[data-silent]")].map((one) => one.dataset.silent));
+  const stuck = [...old?.querySelectorAll("article[data-break]") || []].filter((one) => mute.has(one.dataset.pid));
+  for (const one of old?.querySelectorAll("article[data-break]") || []) {
+    if (stuck.includes(one)) say(one, MUTE);
+    else if (one.querySelector(".said").textContent === MUTE) say(one, "");
+  }
+  if (stuck.length && !arrived) return;
   if (!old && arrived) return place.after(arrived);
   if (!old || old.came === arrived?.came) return;
   const at = document.activeElement, inside = old.contains(at);
-  // Somebody writes there, or is asked whether to stop it.
-  if (old.querySelector("[data-sure]") || (inside && at.matches("input") && arrived)) return;
+  if (old.querySelector("[data-sure]")) return; // somebody is asked whether to stop it
+  const chosen = inside && at.matches("textarea") ? [at.selectionStart, at.selectionEnd] : null;
+  // What is held at a breakpoint does not change: what somebody has written there stays.
+  const known = new Map([...old.querySelectorAll("article[data-break]")].map((one) => [one.dataset.break, one]));
+  for (const one of arrived?.querySelectorAll("article[data-break]") || []) {
+    const kept = known.get(one.dataset.break);
+    if (kept) one.replaceWith(kept);
+  }
+  arrived?.append(...stuck);
   const same = (one) => one.tagName === at.tagName && one.textContent === at.textContent && one.getAttribute("href") === at.getAttribute("href");
   const of = (one) => one.closest("article")?.dataset;
   const named = (one) => of(one)?.run || of(one)?.break || "";
@@ -63,6 +80,7 @@ function adopt(name, fresh, place) {
   if (!inside) return;
   const again = arrived && [...arrived.querySelectorAll(at.tagName)].find((one) => same(one) && named(one) === named(at));
   (again || document.getElementById("title")).focus({ preventScroll: true });
+  if (again && chosen) again.setSelectionRange(...chosen);
 }
 
 let asking = false, again = false;
@@ -89,7 +107,7 @@ async function look() {
       for (const [, gate] of gone) {
         const ruled = rulings.find((one) => one.id === gate.dataset.id);
         if (ruled) end(gate, written(ruled), true);
-        else if (silent.includes(Number(gate.dataset.pid))) say(gate, "Its proxy does not answer: it is refused at its deadline");
+        else if (silent.includes(Number(gate.dataset.pid))) say(gate, "Its proxy does not answer: unless it does in time, it is refused at its deadline");
         else end(gate, "It is held no more: its run or its client has ended", false);
       }
     }
@@ -103,6 +121,21 @@ async function look() {
   asking = false;
   if (again) { again = false; look(); }
 }
+
+// Put the recorded answer into the box: what is not edited of it is sent as it was recorded.
+root.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-edit]");
+  if (!button) return;
+  const box = button.closest("article").querySelector("textarea");
+  box.value = box.dataset.recorded;
+  box.dataset.edited = "yes";
+  box.rows = Math.min(20, Math.max(3, box.value.split("\n").length));
+  box.focus();
+});
+
+root.addEventListener("input", (event) => {
+  if (event.target.matches("textarea") && !event.target.value) delete event.target.dataset.edited; // whatever is written now is all new
+});
 
 root.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-act]");
@@ -125,7 +158,8 @@ root.addEventListener("click", async (event) => {
       end(place, `${told.ruling} by ${told.by}, ${new Date().toLocaleTimeString()}`, false);
       next(place, "article[data-id]");
     } else if (place.dataset.break) {
-      const body = act === "answer" ? { answer: place.querySelector("input").value } : {};
+      const box = place.querySelector("textarea");
+      const body = act !== "answer" ? {} : box.dataset.edited ? { answer: box.value, edited: true } : { answer: box.value };
       await change(`/data/breaks/${quoted(place.dataset.break)}/${act}`, body);
       next(place, "article[data-break]");
     } else await change(`/data/runs/${segment(place.dataset.run)}/stop`, {});

@@ -80,7 +80,7 @@ export function watch(query, handlers) {
       if (name === "gate") count(value.held);
       handlers[name]?.(value);
     }
-    if (told.gate) handlers.now?.(told);
+    if (told.run) handlers.now?.(told);
   }
 
   function tick() {

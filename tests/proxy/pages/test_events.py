@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from playhead.config import Config
+from playhead.proxy.control.ask_processes import Held
 from playhead.proxy.pages import events
 from playhead.proxy.pages.request_and_reply import Asked
 from playhead.proxy.pages.sessions import Rights
@@ -26,20 +27,20 @@ def test_a_proxy_that_hangs_keeps_no_tab_waiting(
     """It is asked once for all tabs; what it holds is told once it has said so."""
     over, asked = threading.Event(), []
 
-    def ask(*words: object) -> Any:
+    def list_held(*words: object) -> Held:
         asked.append(words)
         over.wait(60)
-        return {"held": 1, "gates": [{"id": "r:1", "digest": "d"}]}
+        gate = {"id": "r:1", "digest": "d"}
+        return Held([gate], 1, [{"id": "r:2", "since_ns": 1}], {}, {7: "it hangs"})
 
-    monkeypatch.setattr(events, "ask", ask)
-    monkeypatch.setattr(events, "find_addresses", lambda _: ["here"])
+    monkeypatch.setattr(events, "list_held", list_held)
     library = Library(Config(store=write_refund_store(tmp_path / "store")))
     now = events.Now(library)
     told = [_look(now, run=RUN) for _ in range(3)]
-    assert [one["gate"]["held"] for one in told] == [0, 0, 0]
+    assert ["gate" in one for one in told] == [False, False, False]
     assert len(asked) == 1
     over.set()
-    wait_until(lambda: _look(now)["gate"]["held"] == 1, timeout_s=60)
+    wait_until(lambda: _look(now).get("gate", {}).get("held") == 2, timeout_s=60)
     assert library.close()
 
 

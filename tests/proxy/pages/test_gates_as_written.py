@@ -39,7 +39,7 @@ def _view(body: bytes, *kinds: str, headers: int = 0) -> dict[str, Any]:
 
 def _page(gate: dict[str, Any]) -> str:
     given = {"held_gates": [gate], "held": 1, "more": 0, "silent": [], "can_rule": True}
-    given |= {"breaks": [], "open_runs": [], "rulings": [], "can_run": False}
+    given |= {"breaks": [], "at_breaks": 0, "open_runs": [], "rulings": [], "can_run": False}
     text = render("part_gates", **given)
     return re.sub(r"<[^>]+>", "", text).replace("&#34;", '"').replace("&lt;", "<")
 
