@@ -303,7 +303,7 @@ class Agreement:
         for place, what in self.find_changed(request, recorded):
             shown = Difference(place, "(replaced)", "(replaced)")
             wrong.append(Drift(f"its {place} {what}", shown))
-        for difference in self._blocks.find_mistaken(request, recorded.request):
+        for difference in self._blocks.find_mistaken(request, recorded):
             wrong.append(Drift(f"its {difference.place} is another block", difference))
         return wrong
 

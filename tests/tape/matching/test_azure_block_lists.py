@@ -68,6 +68,21 @@ LISTS = {
     ),
     "one twice": ([("a", ONE), ("b", TWO)], [("x", ONE), ("y", TWO)], "ab", "xx", "body block 1"),
     "equal contents": ([("a", ONE), ("b", SAME)], [("x", ONE), ("y", SAME)], "ab", "yx", ""),
+    "a name twice": ([("a", ONE), ("a", TWO)], [("x", ONE), ("x", TWO)], "a", "x", ""),
+    "a name twice, the last first": (
+        [("a", ONE), ("a", TWO)],
+        [("x", TWO), ("x", ONE)],
+        "a",
+        "x",
+        "body block 0",
+    ),
+    "a name twice, then two": (
+        [("a", ONE), ("a", TWO)],
+        [("y", TWO), ("x", ONE)],
+        "a",
+        "x",
+        "body block 0",
+    ),
     "never sent, the same": ([], [], "ab", "ab", ""),
     "never sent, another": ([], [], "ab", "ac", "body block 1"),
     "sent now alone": ([], [("b", ONE)], "ab", "ab", ""),
@@ -91,6 +106,20 @@ def test_a_list_of_blocks_is_compared_by_their_contents(name: str) -> None:
     wrong = agreement.find_disagreements(block_list(*lists), recorded, tuple[Seq, ...])
     assert wrong is not None
     assert ", ".join(one.difference.place for one in wrong) == place
+
+
+def test_a_list_is_of_what_was_sent_before_it() -> None:
+    """A name that was used again after a list stands for two blocks, one in each list."""
+    agreement = Agreement(RULES, lambda seq: None, lambda request: ())
+    one, two = _recorded(1, block("a", ONE)), _recorded(3, block("a", TWO))
+    lists = _recorded(2, block_list("a")), _recorded(4, block_list("a"))
+    found = list[list[str]]()
+    for sent, recorded in zip((two, one), lists, strict=True):
+        agreement.note(sent.request, sent, tuple[Seq, ...])
+        wrong = agreement.find_disagreements(recorded.request, recorded, tuple[Seq, ...])
+        assert wrong is not None
+        found.append([drift.difference.place for drift in wrong])
+    assert found == [["body block 0"], ["body block 0"]]
 
 
 REQUESTS = {
