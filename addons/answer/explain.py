@@ -87,7 +87,7 @@ def explain(playback: PlaybackState, pending: PendingExchange, request: Request)
     pattern = _find_pattern(playback, pending)
     near = pattern
     if pattern is None or playback.cursor.served(pattern[0]):
-        near = find_nearest(playback, request)
+        near = find_nearest(playback, request, pending.seq)
         if pattern is not None and (near is None or _endpoint(near[1]) != _endpoint(pattern[1])):
             near = pattern
     if near is not None and near[1].method == request.method:
@@ -113,8 +113,13 @@ def _endpoint(request: Request) -> tuple[str, str]:
     return request.method, request.url.partition("?")[0]
 
 
-def find_nearest(playback: PlaybackState, request: Request) -> tuple[Seq, Request] | None:
-    """Find the recorded request that was meant; of those that were not served, where there are any."""
+def find_nearest(
+    playback: PlaybackState, request: Request, place: Seq
+) -> tuple[Seq, Request] | None:
+    """Find the recorded request that was meant; of those that were not served, where there are any.
+
+    place: seq of the request; of equals, the nearest to it.
+    """
     cursor = playback.cursor
     near = playback.find_near()
     seqs = near.candidates(request, cursor.served, _CANDIDATES)
@@ -123,7 +128,7 @@ def find_nearest(playback: PlaybackState, request: Request) -> tuple[Seq, Reques
         # What was not served cannot be read.
         seqs = near.candidates(request, {*seqs, *cursor.served_seqs}.__contains__, _CANDIDATES)
         loaded = _load(playback, seqs)
-    return nearest(request, [one for one in loaded if not cursor.served(one[0])] or loaded)
+    return nearest(request, [one for one in loaded if not cursor.served(one[0])] or loaded, place)
 
 
 def _load(playback: PlaybackState, seqs: Iterable[Seq]) -> list[tuple[Seq, Request]]:

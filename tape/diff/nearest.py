@@ -6,11 +6,12 @@ requests hold: a cheap look at every candidate, a close one at a few.
 
 import heapq
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ..canonical.canonical_request import BodyKind, ContentType, open_body
+from ..canonical.canonical_request import BodyKind, ContentType, open_body, without_boundary
 from ..canonical.json import MASKED, is_number, light_tree
 from ..exchange import Request, Seq
 from .path_shape import path_shape
@@ -30,6 +31,8 @@ _GRAM_BYTES = 64 * 1024
 """Bytes of a body up to which its runs of `_GRAM` bytes are compared."""
 _ELSEWHERE = 1.5
 """A request of another path is so much farther."""
+_DEEDS = (b"x-amz-target", b"soapaction")
+"""Header fields in which protocols say what is to be done: another one is as far as another method."""
 _BESIDE = 20_000
 """Endpoints of a tape that are looked through for one that differs in a single segment."""
 
@@ -110,8 +113,32 @@ def _share(one: set[Any], other: set[Any]) -> float:
 
 
 def _query_distance(recorded: Request, asked: Request) -> float:
-    old, new = recorded.target.partition("?")[2], asked.target.partition("?")[2]
-    return 0.0 if old == new else _share(set(old.split("&")), set(new.split("&")))
+    """Give 0 for the same pairs to 1 for other names. Another value is nearer than none, and a value that is alike nearer still."""
+    if recorded.target.partition("?")[2] == asked.target.partition("?")[2]:
+        return 0.0
+    old, new = _query_values(recorded), _query_values(asked)
+    far = 0.0
+    for name in {**old, **new}:
+        one, other = old.get(name), new.get(name)
+        if one is None or other is None:
+            far += 1.0
+        elif one != other:
+            far += 0.4 + 0.5 * _text_distance(one, other)
+    return far / max(1, len({**old, **new}))
+
+
+def _query_values(request: Request) -> dict[str, str]:
+    """Give what a query has by name; of a name that it has several times, the values together."""
+    values: dict[str, str] = {}
+    for pair in request.target.partition("?")[2].split("&"):
+        name, _, value = pair.partition("=")
+        values[name] = f"{values[name]}&{value}" if name in values else value
+    return values
+
+
+def _count_query_places(recorded: Request, asked: Request) -> int:
+    old, new = _query_values(recorded), _query_values(asked)
+    return sum(old.get(name) != new.get(name) for name in {**old, **new})
 
 
 def _content_distance(
@@ -120,11 +147,16 @@ def _content_distance(
     far = _query_distance(recorded, asked)
     if recorded.body != asked.body:
         far += 2.0 * _body_distance(recorded, asked, of_bytes)
-    for name in (b"range", b"x-amz-target", b"soapaction", b"accept", b"content-type"):
+    far += 4.0 * sum(recorded.header(name) != asked.header(name) for name in _DEEDS)
+    return far + 0.25 * _count_header_places(recorded, asked)
+
+
+def _count_header_places(recorded: Request, asked: Request) -> int:
+    count = 0
+    for name in (*_DEEDS, b"range", b"accept", b"content-type"):
         first, second = recorded.header(name), asked.header(name)
-        if first != second and (name != b"content-type" or _media(first) != _media(second)):
-            far += 0.25
-    return far
+        count += first != second and (name != b"content-type" or _media(first) != _media(second))
+    return count
 
 
 def _media(value: bytes | None) -> bytes:
@@ -207,17 +239,32 @@ def _count(old: list[Any], new: list[Any], indexes: range) -> int:
     return count
 
 
+class _Candidate(NamedTuple):
+    """A recorded request that may be meant; a greater one is likelier at a brief look."""
+
+    near: float
+    size: int
+    order: int
+    seq: Seq
+    request: Request
+    bare: Request
+    """Without the boundary of its body, which is drawn at random."""
+
+
 def nearest(
-    asked: Request, candidates: Iterable[tuple[Seq, Request]]
+    asked: Request, candidates: Iterable[tuple[Seq, Request]], place: Seq | None = None
 ) -> tuple[Seq, Request] | None:
     """Find the recorded request a person would say was meant; of equals, the first.
+
+    place: where the request came; then of equals the nearest to it.
 
     Those of the same host and the same path, its shape, or all but a segment of it go before those of the same
     path elsewhere, then those of the same host. Another host *and* another shape of path is not near.
     Looks at every candidate once, briefly, and closely at a few of each of the two.
     """
-    tiers: list[list[tuple[float, int, int, Seq, Request]]] = [[], [], [], []]
+    tiers: list[list[_Candidate]] = [[], [], [], []]
     tier_of = _tier_finder(asked)
+    asked = _without_boundary(asked)
     similar = _similarity_to(asked.body)
     whole = max(1, similar(asked.body))
     own = len(asked.body)
@@ -228,23 +275,55 @@ def nearest(
         if tier is None:
             continue
         order -= 1
-        near = 2 * similar(request.body) / whole - _query_distance(request, asked)
+        bare = _without_boundary(request)
+        near = 2 * similar(bare.body) / whole - _query_distance(request, asked)
         if tier:  # of one path this is hardly ever another
             near -= 4.0 * (request.method != asked.method) + _path_distance(
                 request.path, asked.path
             )
-        item = (near, -abs(len(request.body) - own), order, seq, request)
+        item = _Candidate(near, -abs(len(bare.body) - own), order, seq, request, bare)
         kept = tiers[tier]
         if len(kept) < most:
             heapq.heappush(kept, item)
         elif item[:3] > kept[0][:3]:
             heapq.heapreplace(kept, item)
     same, beside, *others = tiers
-    for kept in ([*same, *beside], *others):
+    for kept in (_find_same_body(same, asked) or [*same, *beside], *others):
         if kept:
-            found = min(kept, key=lambda item: (_meant_distance(item[4], asked), -item[2]))
-            return found[3], found[4]
+            found = min(kept, key=lambda item: _rank(item, asked, place))
+            return found.seq, found.request
     return None
+
+
+def _rank(item: _Candidate, asked: Request, place: Seq | None) -> tuple[float, int, int]:
+    far = round(_meant_distance(item.bare, asked), 9)
+    return far, abs(item.seq - place) if place is not None else 0, -item.order
+
+
+def _find_same_body(same: list[_Candidate], asked: Request) -> list[_Candidate]:
+    """Give the requests to one endpoint that have the body that is asked with, if no other one differs in fewer places."""
+    if not asked.body:
+        return []
+    places = {item.seq: _count_query_places(item.bare, asked) for item in same}
+    found = [
+        item
+        for item in same
+        if item.bare.body == asked.body and not _count_header_places(item.bare, asked)
+    ]
+    fewest = min((places[item.seq] for item in found), default=0)
+    seqs = {item.seq for item in found}
+    if any(places[item.seq] + 1 < fewest for item in same if item.seq not in seqs):
+        return []
+    return found
+
+
+def _without_boundary(request: Request) -> Request:
+    """Put a constant in the place of the boundary of a multipart body, where that is safe."""
+    if not _media(request.header(b"content-type")).startswith(b"multipart/"):
+        return request
+    body, content = open_body(request)
+    bare = without_boundary(body, content.boundary) if content is not None else None
+    return request if bare is None else replace(request, body=bare)
 
 
 class Known(NamedTuple):

@@ -1,5 +1,6 @@
 """Which recorded request a person would say was meant, as a table of tapes."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -113,3 +114,58 @@ def test_the_same_path_goes_before_another_id() -> None:
     """Whose body is the same by chance."""
     tape = [ask("PUT /things/8", b'{"amount": 7}', []), ask("PUT /things/7", b'{"amount": 5}', [])]
     assert search(tape, ask("PUT /things/7", b'{"amount": 7}', [])) == 2
+
+
+def _upload(query: str, name: str, boundary: str) -> Request:
+    """Upload a file with its metadata, as google-cloud-storage does."""
+    part = f'--{boundary}\r\ncontent-type: application/json\r\n\r\n{{"name": "report {name}"}}\r\n'
+    part += (
+        f"--{boundary}\r\ncontent-type: text/plain\r\n\r\ncontent of {name}\r\n--{boundary}--\r\n"
+    )
+    request = make_request(f"POST https://api.test/upload?{query}", part.encode())
+    kind = f"multipart/related; boundary={boundary}".encode()
+    return replace(request, headers=(*request.headers, (b"content-type", kind)))
+
+
+def _json(query: str, name: str, boundary: str) -> Request:
+    return ask(f"POST /upload?{query}", b'{"name": "report %b"}' % name.encode(), [])
+
+
+@pytest.mark.parametrize("made", [_upload, _json], ids=["multipart", "json"])
+@pytest.mark.parametrize(
+    ("query", "name", "place", "meant"),
+    [
+        ("u=m", "o2", 2, 2),
+        ("u=m", "o2", 3, 3),
+        ("u=m&g=p2", "o2", 3, 3),
+        ("u=m&g=p2", "o2", 1, 3),
+        ("u=m&g=9", "o2", 2, 2),
+        ("u=m&g=9", "o2", 3, 3),
+        ("u=m", "o3", 3, 1),
+        ("u=m&g=p1", "o3", 1, 3),
+        ("u=m&g=p1", "o1", 3, 1),
+        ("u=m&g=p1&h=1&i=1", "o1", 1, 4),
+    ],
+)
+def test_the_nearest_differs_in_the_fewest_places(
+    made: Callable[[str, str, str], Request], query: str, name: str, place: int, meant: int
+) -> None:
+    """That with the same body is preferred, whatever its boundary; of equals, the one at its place."""
+    tape = [("u=m", "o1"), ("u=m&g=0", "o2"), ("u=m&g=p1", "o2"), ("u=m&g=p1&h=1&i=1", "o4")]
+    recorded = [(Seq(seq), made(*one, f"BBBB{seq}")) for seq, one in enumerate(tape, 1)]
+    found = nearest(made(query, name, "CCCC"), recorded, Seq(place))
+    assert found is not None
+    assert found[0] == meant
+
+
+def test_another_deed_is_not_near_for_its_body() -> None:
+    """Some protocols name it in a header field."""
+
+    def call(deed: bytes, table: bytes) -> Request:
+        asked = ask("POST /", b'{"TableName": "%b"}' % table, [])
+        return replace(asked, headers=(*asked.headers, (b"x-amz-target", deed)))
+
+    tape = [(Seq(1), call(b"Get", b"t2")), (Seq(2), call(b"Delete", b"t1"))]
+    found = nearest(call(b"Delete", b"t2"), tape)
+    assert found is not None
+    assert found[0] == 2
