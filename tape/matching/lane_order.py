@@ -3,7 +3,7 @@
 Of two exchanges A and B of the tape, A is before B if
 
 1. both are of one lane: they came from one client process; in the playback, too, as far as that can be seen;
-2. B was asked for when A had been answered, and no other request of the lane overlapped A or B;
+2. B was asked for when A had been answered, and can have waited for it (below);
 3. in the default order one of them is an effect and the other an effect, a read or a model call; in the strict one any two
    are compared. Telemetry never counts, nor do WebSockets, streams of pushed events that the client left or during which it
    asked for something else, and calls that are answered on one, which overlap everything. What an MCP client says over a pipe
@@ -15,6 +15,13 @@ Of two exchanges A and B of the tape, A is before B if
    rule 4: several agents or workers share such a process.
 
 B is then *reordered* with A if B is asked for before A in the playback, and was answered by the time A came.
+
+A process does several things at once, and a playback is faster than its recording: a read of a thread that nobody waits for may
+have been answered before an effect on the tape, and come after it in a playback. So B can have waited for what was answered last
+before it was asked for; for what had been asked for side by side with that one, whose answer a playback holds back for the other
+(`timeline/lookup/endpoints.py`); an effect for the last answer of a model, too; and for all that these can have waited for. What
+overlapped nothing is always in turn. In the strict order, an effect waited for all that was answered before it, and all that came
+after its answer for the effect.
 """
 
 from bisect import bisect_right, insort
@@ -27,7 +34,9 @@ from ..headers.shipped_lists import MCP_SESSION
 
 _ACCEPTED = 202
 _LOOKED_AT = 64
-"""Most exchanges that one late request is compared with: the ones that are nearest behind it."""
+"""Most exchanges that one late request is compared with: the ones that are nearest behind it. Most that one can have waited for."""
+TOGETHER_NS = 250_000_000
+"""Exchanges that began so soon after another one are side by side with it; later ones may be polls during a long answer."""
 
 
 class Placed(NamedTuple):
@@ -44,6 +53,8 @@ class Placed(NamedTuple):
     if_alone: bool = False
     """Whether it counts only if nothing was asked meanwhile, and is no overlap to others: a read that was answered with a stream of
     events, and a message over a pipe to which nothing is answered."""
+    began_ns: int = 0
+    ended_ns: int = 0
 
 
 def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
@@ -69,8 +80,17 @@ def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
     counts = request_class is not RequestClass.TELEMETRY and not pushed
     session = exchange.request.header(MCP_SESSION) or b""
     overlaps = frozenset(lane.overlaps)
+    began = exchange.started_ns
     return Placed(
-        exchange.seq, lane.number, overlaps, request_class, counts, session, events or piped
+        exchange.seq,
+        lane.number,
+        overlaps,
+        request_class,
+        counts,
+        session,
+        events or piped,
+        began,
+        began + exchange.end_us * 1000,
     )
 
 
@@ -127,12 +147,13 @@ class LaneOrder:
         at, to = bisect_right(seqs, first) - 1, bisect_right(seqs, second) - 1
         if at < 0 or seqs[at] != first or seqs[to] != second or at >= to:
             return False
-        if not (self._is_alone(placed, at) and self._is_alone(placed, to)):
+        has_effect = RequestClass.EFFECT in (placed[at].request_class, placed[to].request_class)
+        if strict and has_effect:
+            return first not in placed[to].overlaps
+        if not (strict or has_effect) or not self._may_have_waited(placed, to, at):
             return False
         if strict:
             return True
-        if RequestClass.EFFECT not in (placed[at].request_class, placed[to].request_class):
-            return False
         one, other = placed[at].session, placed[to].session
         if one and other and one != other:
             return False
@@ -150,6 +171,58 @@ class LaneOrder:
         if not one.overlaps.isdisjoint([other.seq for other in before]):
             return False
         return at + 1 >= len(placed) or one.seq not in placed[at + 1].overlaps
+
+    def _may_have_waited(self, placed: list[Placed], to: int, at: int) -> bool:
+        """Say whether a request can have waited for an earlier one, or for what waited for that one."""
+        if placed[at].seq in placed[to].overlaps:
+            return False
+        if self._is_alone(placed, at):
+            return True
+        # All that came after one that was alone came after all before it.
+        behind = range(at + 1, min(to, at + _LOOKED_AT))
+        left = [next((one for one in behind if self._is_alone(placed, one)), to)]
+        seen = set(left)
+        while left and len(seen) <= _LOOKED_AT:
+            waited = self._find_waited_for(placed, left.pop())
+            if at in waited:
+                return True
+            new = {one for one in waited if one > at} - seen
+            seen |= new
+            left += new
+        return False
+
+    def _find_waited_for(self, placed: list[Placed], at: int) -> set[int]:
+        """Find what one request can have waited for itself."""
+        one = placed[at]
+        done = [
+            other
+            for other in range(max(0, at - _LOOKED_AT), at)
+            if placed[other].seq not in one.overlaps
+        ]
+        if not done:
+            return set()
+        by_end = sorted(done, key=lambda other: placed[other].ended_ns)
+        last = placed[by_end[-1]]
+        found = {by_end[-1]}
+        for other in done:
+            beside = placed[other]
+            overlapped = beside.seq in last.overlaps or last.seq in beside.overlaps
+            if overlapped and beside.began_ns <= last.began_ns + TOGETHER_NS:
+                found.add(other)
+        if one.request_class is RequestClass.EFFECT:
+            model = RequestClass.INFERENCE
+            said = next((o for o in reversed(by_end) if placed[o].request_class is model), None)
+            if said is not None and not self._is_of_tool(placed, said):
+                found.add(said)
+        return found
+
+    def _is_of_tool(self, placed: list[Placed], at: int) -> bool:
+        """Say whether a model may have been asked by one of several tools that run side by side: an agent may be a tool."""
+        model = RequestClass.INFERENCE
+        for before in range(at - 1, max(-1, at - _LOOKED_AT), -1):
+            if placed[before].request_class is model and self._is_alone(placed, before):
+                return self._calls(placed[before].seq) > 1
+        return False
 
     def _are_parallel(self, placed: list[Placed], at: int, to: int) -> bool:
         """Say whether two requests may be of tools that one answer of a model asked for side by side."""

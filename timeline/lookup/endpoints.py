@@ -8,11 +8,10 @@ from ...store import RunInfo, Store
 from ...tape.classify.by_method_and_url import classify
 from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import RequestClass, Seq
+from ...tape.matching.lane_order import TOGETHER_NS
 from ...tape.records.events import EventKind
 from ..receipts.unmatched_rules import split_place
 
-_TOGETHER_NS = 250_000_000
-"""Exchanges that began so soon after another one are parallel to it; later ones may be polls during a long answer."""
 _MOST_BEFORE = 64
 _PAGE = 500
 """Events read at a time."""
@@ -139,7 +138,7 @@ def _note_ended(seq: Seq, under_way: dict[Seq, int], before: dict[Seq, tuple[Seq
     if began_ns is None:
         return
     for other, other_ns in under_way.items():
-        if began_ns <= other_ns + _TOGETHER_NS:
+        if began_ns <= other_ns + TOGETHER_NS:
             before[other] = (*before.get(other, ()), seq)[-_MOST_BEFORE:]
 
 

@@ -17,16 +17,27 @@ CLASSES = {
 
 
 def recorded(text: str) -> LaneOrder:
-    """Make a tape of words: a letter for the class (`M` asks for two tools), perhaps a lane, and `+` with the seqs that it overlaps."""
+    """Make a tape of words.
+
+    text: a letter for the class (`M` asks for two tools), perhaps a lane, and `+` with the seqs that it overlaps. A `~` in front: it
+    began a second after the one before it, instead of at once; a `-` behind: it ended after what it overlapped.
+    """
+    words = text.split()
     placed, calls = [], set[Seq]()
-    for at, word in enumerate(text.split(), 1):
-        own, *overlaps = word.split("+")
+    began = 0
+    for at, word in enumerate(words, 1):
+        own, *overlaps = word.strip("~-").split("+")
         seq, kind = Seq(at), CLASSES[own[0]]
         if own[0] == "M":
             calls.add(seq)
         lane = int(own[1:] or 1)
         over = frozenset(Seq(int(one)) for one in overlaps)
-        placed.append(Placed(seq, lane, over, kind, kind is not RequestClass.TELEMETRY))
+        began += 10**9 if word.startswith("~") or not overlaps else 10**8
+        # It ends before the first one that comes and does not overlap it.
+        ends = next((i for i in range(at, len(words)) if f"+{at}" not in words[i] + "+"), at)
+        ended = ends * 100 + at + 50 * word.endswith("-")
+        counts = kind is not RequestClass.TELEMETRY
+        placed.append(Placed(seq, lane, over, kind, counts, began_ns=began, ended_ns=ended))
     return LaneOrder(placed, lambda seq: 2 if seq in calls else 0)
 
 
@@ -39,8 +50,33 @@ BEFORE = [
     ("not the other way round", "e e", 2, 1, False, False),
     ("two lanes", "e1 e2", 1, 2, False, False),
     ("they overlapped", "e e+1", 1, 2, False, False),
-    ("the second one overlapped what came behind it", "e e e+2", 1, 2, False, False),
-    ("the first one overlapped what came before it", "r e+1 e", 2, 3, False, False),
+    ("the second one overlapped what came behind it", "e e r+2", 1, 2, True, True),
+    ("the second one overlapped an effect that came behind it", "e e e+2", 1, 2, False, True),
+    ("the first one overlapped what came before it", "r e+1 e", 2, 3, True, True),
+    (
+        "the first one overlapped what began before it and ended later",
+        "r- ~e+1 e",
+        2,
+        3,
+        False,
+        True,
+    ),
+    ("a read beside the model", "r m+1 e", 1, 3, True, True),
+    ("the model beside a read", "r m+1 e", 2, 3, True, True),
+    ("the model during a long read", "r- ~m+1 e", 2, 3, True, True),
+    ("that long read", "r- ~m+1 e", 1, 3, True, True),
+    ("a model of one of two tools, and the effect of the other", "M r- ~m+2 e", 3, 4, False, True),
+    ("a poll during the answer of a model", "m- ~r+1 e", 2, 3, False, True),
+    ("a poll that was answered last", "m ~r+1 e", 2, 3, True, True),
+    ("reads side by side, then an effect", "r r+1 e", 1, 3, True, True),
+    ("the same, told from the last", "r r+1 e", 2, 3, True, True),
+    ("an effect, then reads side by side", "e r r+2", 1, 3, True, True),
+    ("reads before a model that was alone", "r r+1 m e", 1, 4, True, True),
+    ("a poll before a model that was alone", "m- ~r+1 m e", 2, 4, False, True),
+    ("reads that overlapped before and among themselves", "r r+1 r", 1, 3, False, True),
+    ("an effect during a long read, after a model", "r- m+1 e+1", 2, 3, True, True),
+    ("effects during one long read", "r- e+1 e+1", 2, 3, True, True),
+    ("reads side by side before two others", "r r+1 r r+3 e", 1, 5, True, True),
     ("an overlap before them", "r r+1 e e", 3, 4, True, True),
     ("an overlap of another lane", "e1 r2 e1+2", 1, 3, True, True),
     ("an overlap with telemetry", "t e+1 e", 2, 3, True, True),
