@@ -25,7 +25,7 @@ from ...store import StoreError
 from ...tape.diff.divergence_types import one_line
 from ...tape.policy.decide import CONTROL_HOST
 from ...tape.records.events import EventKind
-from ...tape.records.failed_attempt import CUT_HEAD, NOTHING_SAID, Attempt, AttemptKind
+from ...tape.records.failed_attempt import CUT_HEAD, GREETED, NOTHING_SAID, Attempt, AttemptKind
 from ..run.registry import Rejected, RunRegistry
 from ..run.run_state import OpenRun
 from .pass_own_loopback_ports import passes
@@ -69,6 +69,8 @@ class _Watched:
     established: bool = False
     said: bool = False
     """Whether anything came, since its TLS greeting if there was one."""
+    hailed: bool = False
+    """Whether the preface of HTTP/2 came, which is a greeting alone."""
 
     @property
     def over_loopback(self) -> bool:
@@ -116,7 +118,9 @@ class Attempts:
             begun = data.data_client()
             if begun.startswith(_TLS) and not watched.greeted:
                 watched.handshaking = True
-            elif begun and not begun.startswith(_PREFACE):  # the preface of HTTP/2 is a greeting
+            elif begun.startswith(_PREFACE):
+                watched.hailed = True
+            elif begun:
                 watched.said = True
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
@@ -206,7 +210,8 @@ class Attempts:
         elif (watched.greeted or watched.handshaking) and not watched.established:
             self._left_handshake(watched)
         elif watched.established:
-            self._emit(watched, AttemptKind.EMPTY_TUNNEL, "nothing was asked in its TLS")
+            detail = GREETED if watched.hailed else "nothing was asked in its TLS"
+            self._emit(watched, AttemptKind.EMPTY_TUNNEL, detail)
         else:
             silent = watched.captured and not watched.over_loopback
             egress = _SILENT if silent else ""

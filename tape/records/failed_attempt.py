@@ -25,6 +25,8 @@ _START = Seq(0)
 
 NOTHING_SAID = RedactedText("nothing was said in it")
 """Detail of an empty tunnel in which not even TLS was begun."""
+GREETED = RedactedText("nothing but the greeting of HTTP/2 was said in its TLS")
+"""Detail of an empty tunnel whose client went on once TLS was there."""
 CUT_HEAD = RedactedText("the client left before the head of a request had ended")
 """Detail of a request that was cut in its head."""
 CUT_BEHIND = RedactedText("the client left before the request ahead of it had been answered")

@@ -20,7 +20,10 @@ _TRUST: tuple[tuple[tuple[str, ...], str], ...] = (
     (("node", "npm", "npx", "claude", "codex", "electron"), "NODE_EXTRA_CA_CERTS"),
     (("bun",), "NODE_EXTRA_CA_CERTS"),
     (("deno",), "DENO_CERT"),
-    (("python", "pytest", "uv", "ipython"), "SSL_CERT_FILE or REQUESTS_CA_BUNDLE"),
+    (
+        ("python", "pytest", "uv", "ipython"),
+        "SSL_CERT_FILE or REQUESTS_CA_BUNDLE (GRPC_DEFAULT_SSL_ROOTS_FILE_PATH for gRPC)",
+    ),
     (("curl",), "CURL_CA_BUNDLE"),
     (("git",), "GIT_SSL_CAINFO"),
     (("java",), "JAVA_TOOL_OPTIONS"),
@@ -37,17 +40,23 @@ _NSS = (
     " sql:$HOME/.pki/nssdb -A -t C,, -n playhead -i CA.pem`, with the file that `playhead ca` names), or have it ignore errors of"
     " certificates (ignoreHTTPSErrors in Playwright, --ignore-certificate-errors)"
 )
-_ALERTING = (
-    *("python", "pytest", "ipython", "curl", "git", "wget", "java", "pip", "aws"),
-    *(*_CHROMIUM, "firefox", "firefox-bin"),
-)
-"""Programs that look at a certificate in the handshake, and say so if they do not trust it."""
+_AHEAD = (*_CHROMIUM, "firefox", "firefox-bin")
+"""Programs that connect ahead, and look at a certificate in the handshake: they say so if they do not trust it."""
+_CHECKING_FIRST = ("python", "pytest", "ipython", "curl", "git", "wget", "java", "pip", "aws")
+"""Programs that say nothing in TLS, not even the greeting of HTTP/2, before they have looked at the certificate."""
 
 
-def may_distrust_silently(processes: Iterable[str]) -> bool:
-    """Say whether a client that left right after its handshake may have done so over the certificate, as Node does."""
+def may_distrust_silently(processes: Iterable[str], *, greeted: bool) -> bool:
+    """Say whether a client that left in its handshake or right after it may have done so over the certificate.
+
+    Node looks at it once TLS is there. So do clients of any language that know the certificate of their server; and gRPC does not
+    say in the handshake why it leaves.
+
+    greeted: whether it sent the greeting of HTTP/2 in TLS.
+    """
     names = list(processes)
-    return not names or any(not _is(name, _ALERTING) for name in names)
+    trusting = (*_AHEAD, *_CHECKING_FIRST) if greeted else _AHEAD
+    return not names or any(not _is(name, trusting) for name in names)
 
 
 def is_chromium(processes: Iterable[str]) -> bool:

@@ -14,7 +14,7 @@ from ....tape.diff.compare_failed_attempts import AttemptCounts, Compared, add, 
 from ....tape.diff.divergence_types import Divergence, DivergenceKind
 from ....tape.exchange import RequestClass, Seq
 from ....tape.records.events import Event, EventKind
-from ....tape.records.failed_attempt import NOTHING_SAID, Attempt, AttemptKind
+from ....tape.records.failed_attempt import GREETED, NOTHING_SAID, Attempt, AttemptKind
 from .bypass_remedies import bypass_remedy, distrust_remedy, is_chromium, may_distrust_silently
 
 _CONNECT = "CONNECT"
@@ -211,7 +211,7 @@ def _warnings(compared: list[Compared], own: Side) -> tuple[list[str], list[str]
             first.kind in (AttemptKind.EMPTY_TUNNEL, AttemptKind.FAILED_HANDSHAKE)
             and _place(one) not in own.asked | own.told
             and first.detail != NOTHING_SAID
-            and may_distrust_silently(one.processes)
+            and may_distrust_silently(one.processes, greeted=first.detail == GREETED)
         )
         told.append(f"{sentence}. {_remedy(one, distrusts)}")
         if distrusts:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from playhead.tape.records.events import Event, EventKind
-from playhead.tape.records.failed_attempt import Attempt, AttemptKind
+from playhead.tape.records.failed_attempt import GREETED, Attempt, AttemptKind
 from playhead.timeline.receipts.command.bypass_remedies import bypass_remedy, distrust_remedy
 from playhead.timeline.receipts.command.failed_attempts import (
     Findings,
@@ -65,6 +65,13 @@ SILENT = attempt(detail="nothing was said in it")
         ([asked(), IN_TLS], 1, 0),
         ([attempt(detail="nothing was asked in its TLS", process="chromium")], 1, 0),
         ([attempt(detail="nothing was asked in its TLS")], 1, 1),  # nobody knows who that was
+        # Whoever pins a key looks once TLS is there, and gRPC leaves without a word.
+        ([attempt(detail="nothing was asked in its TLS", process="python3.13")], 1, 1),
+        ([attempt(AttemptKind.FAILED_HANDSHAKE, detail="left", process="python3.13")], 1, 1),
+        ([asked(), attempt(detail="nothing was asked in its TLS", process="python3.13")], 1, 0),
+        ([attempt(detail=GREETED, process="python3.13")], 1, 0),
+        ([attempt(detail=GREETED, process="node")], 1, 1),
+        ([attempt(AttemptKind.FAILED_HANDSHAKE, detail="left", process="firefox")], 1, 0),
         ([SILENT], 1, 0),
         ([asked(), attempt(beside=True)], 0, 0),
         ([attempt(AttemptKind.MALFORMED_REQUEST)], 1, 0),
@@ -168,6 +175,7 @@ def test_what_went_past_is_named_by_its_process() -> None:
     [
         ("node", "NODE_EXTRA_CA_CERTS", True),
         ("python3.13", "SSL_CERT_FILE", True),
+        ("python3.13", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", True),
         ("curl", "CURL_CA_BUNDLE", False),
         ("java", "JAVA_TOOL_OPTIONS", False),
         ("strange", "NODE_EXTRA_CA_CERTS or SSL_CERT_FILE", False),
