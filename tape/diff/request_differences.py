@@ -31,11 +31,15 @@ from ..canonical.canonical_request import (
 )
 from ..canonical.json import MAX_DEPTH, is_twice, show_json
 from ..canonical.multipart_delimiters import BOUNDARY
+from ..canonical.random_boundaries import INNER
 from ..exchange import Request, RequestClass
 from .divergence_types import ABSENT, MAX_SHOWN, Difference, one_line
 
 _BEFORE = 60
 """Characters shown before the first that differs."""
+_JSON_MARKER = "\\u0000"
+_WORDS = re.compile(rf"(?:{MARKER}|\\u0000)\((?=[a-z]+\))")
+_BOUNDARIES = re.compile(rf"(?:{BOUNDARY.decode()}|{INNER.decode()}\d)")
 _NOTHING = object()
 """Stands for a member that is not there."""
 _SHIFT = 32
@@ -120,8 +124,16 @@ def _show_hosts(old: Canonical, new: Canonical) -> tuple[str, str]:
 
 def show_difference(place: str, recorded: str, asked: str) -> Difference:
     """Give a difference between two texts, each shown from a little before the first character that differs."""
+    recorded, asked = _without_marks(recorded), _without_marks(asked)
     start = max(0, common_prefix(recorded, asked) - _BEFORE)
     return Difference(one_line(place), _window(recorded, start), _window(asked, start))
+
+
+def _without_marks(text: str) -> str:
+    """Put words in the place of marks of the canonical form, which no reader knows."""
+    if MARKER not in text and _JSON_MARKER not in text:
+        return text
+    return _BOUNDARIES.sub("(boundary)", _WORDS.sub("(", text))
 
 
 def _window(text: str, start: int) -> str:
@@ -259,7 +271,8 @@ def _at_byte(place: str, old: bytes, new: bytes, at: int) -> Difference:
         + body[start : start + 2 * MAX_SHOWN].decode("utf-8", "backslashreplace")
         for body in (old, new)
     ]
-    return Difference(place, one_line(shown[0]), one_line(shown[1]))
+    first, second = map(_without_marks, shown)
+    return Difference(place, one_line(first), one_line(second))
 
 
 def _show_whole(request: Request, form: Canonical) -> str:

@@ -17,7 +17,7 @@ from playhead.tape.diff import request_differences
 from playhead.tape.diff.divergence_types import ABSENT, MAX_SHOWN, Difference
 from playhead.tape.diff.nearest import distance, nearest
 from playhead.tape.diff.request_differences import differences
-from playhead.tape.exchange import Headers, Request, RequestClass, Seq, Spilled
+from playhead.tape.exchange import BODY, Headers, Request, RequestClass, Secret, Seq, Spilled
 from playhead.tests.support.mutations import is_within
 
 RULES = compile_rules((IgnoreRule(parse_match("*://*"), json=("$.ts",), form=("nonce",)),))
@@ -145,6 +145,13 @@ PLACES = [
         "body byte 3",
         "\\x00abc",
         "\\x00abd",
+    ),
+    (
+        replace(ask({"a": "HIDDENabcd"}), secrets=(Secret(BODY, 7, 6, "secret"),)),
+        replace(ask({"a": "HIDDENabce"}), secrets=(Secret(BODY, 7, 6, "secret"),)),
+        "body $.a",
+        '"(secret)abcd"',
+        '"(secret)abce"',
     ),
     (ask({"a": 1}), ask(b""), "body", '{"a": 1}', ABSENT),
     (ask(b"{a"), ask(b"{b"), "body byte 1", "{a", "{b"),
