@@ -752,6 +752,16 @@ async def test_a_replay_that_failed_is_faithful_but_for_nothing(store: Store, to
     assert "FAITHFUL BUT" not in render_receipt(receipt)
 
 
+@pytest.mark.parametrize(
+    ("count", "named"), [(2, "seq 1, 2 differ"), (60, " and 48 more differ")], ids=["few", "many"]
+)
+def test_a_replay_that_needed_a_rule_names_its_requests(count: int, named: str) -> None:
+    """In the text, too, of which the verdict says no place."""
+    (line,) = Matches(ignored_content=list(range(1, count + 1))).lines()
+    assert line.startswith("ignored content: seq 1, 2")
+    assert named in line
+
+
 async def test_an_open_playback_is_not_called_anything_yet(store: Store) -> None:
     """However it will end."""
     tape = await record(store, TAPE[2])

@@ -166,6 +166,13 @@ class Matches:
         lines = self.profiles.lines()
         if self.reordered_results:
             lines.append(f"reordered results: {self.reordered_results}")
+        if self.ignored_content:
+            seqs = ", ".join(str(seq) for seq in self.ignored_content[:ROWS])
+            more = total_of(self.ignored_content) - ROWS
+            rest = f" and {more} more" if more > 0 else ""
+            lines.append(
+                f"ignored content: seq {seqs}{rest} differ from the tape where rules or profiles of yours ignore it"
+            )
         if self.headers_differ:
             lines.append(f"headers differ: {_listed(self.headers_differ)}")
         if self.protocols_differ:
