@@ -13,6 +13,7 @@ import pytest
 
 from playhead.config import Config, Mode
 from playhead.tape.records.events import EventKind
+from playhead.tape.records.failed_attempt import GREETED
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.handshakes import Acceptor, answering
@@ -108,6 +109,14 @@ def silent(stage: Stage) -> None:
 def empty(stage: Stage) -> None:
     """Leave once TLS is there."""
     stage.tls().close()
+
+
+def hail(stage: Stage) -> None:
+    """Leave once HTTP/2 was greeted."""
+    context = client_context(stage.ca, "h2")
+    with context.wrap_socket(stage.plain(), server_hostname="127.0.0.1") as opened:
+        opened.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\4" + bytes(5))
+        opened.recv(1)
 
 
 def distrust(stage: Stage) -> None:
@@ -271,6 +280,25 @@ def test_a_recording_warns_with_the_remedy(stage: Stage) -> None:
     assert "--capture" in warning
     (text,) = (one for one in receipt.unrecorded if "failed handshake" in one)
     assert stage.place in text
+
+
+def test_a_greeting_of_http2_is_told_from_silence(
+    store_dir: Path, certificates: Certificates
+) -> None:
+    """Whoever says it has looked at the certificate."""
+
+    def speak(sock: socket.socket) -> None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificates.chain)
+        context.set_alpn_protocols(["h2"])
+        with context.wrap_socket(sock, server_side=True) as opened:
+            while opened.recv(4096):
+                pass
+
+    config = Config(mode=Mode.RECORD, store=store_dir, upstream_ca=certificates.root)
+    with Acceptor(speak) as origin, Deck(config) as deck:
+        (row,) = Stage(deck, origin).tell(hail).attempts
+    assert (row["kind"], row["detail"]) == ("empty tunnel", GREETED)
 
 
 def test_an_attempt_is_noted_before_the_run_ends(stage: Stage) -> None:
