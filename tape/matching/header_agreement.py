@@ -91,6 +91,8 @@ class ComparedMessage(NamedTuple):
 
 _NUMBER = re.compile("[#?]")
 """Begins what tells the places of one field apart."""
+_NUMBERS = re.compile(r"(?:#[0-9]+(?:\.[0-9]+)?)+\Z")
+"""Ends a place, to tell several values there apart, and the tokens in one value."""
 _NAME_END = re.compile("[ #]")
 """Ends the name of a field in the place of a credential in it."""
 _SHOWN = {"body": "body", "form": "body", "path": "path", "query": "query", "header": "header"}
@@ -103,12 +105,12 @@ _MERGED = "has one value where the tape has several"
 
 def _drift(pair: Pair, what: str) -> Drift:
     old = pair[0]
-    place = old.place.partition("#")[0]
+    place = _NUMBERS.sub("", old.place)
     shown = (one.value.decode("utf-8", "backslashreplace") for one in pair)
     part, blank, _ = place.partition(" ")
     if blank and part in _SHOWN and old.space is Space.RUN:  # linked by a profile
         return Drift(f"its {place} {what}", show_difference(place, *shown))
-    if blank and part in _SHOWN:  # outside of header fields
+    if part in _SHOWN:  # outside of header fields; a path, and a body as a whole, have no name
         place = _show_place(place)
         return Drift(f"its {place} {what}", show_difference(place, *shown))
     return Drift(f"its {place} {what}", show_difference(f"header {place}", *shown))
@@ -116,7 +118,7 @@ def _drift(pair: Pair, what: str) -> Drift:
 
 def _show_place(place: str) -> str:
     """Give a place outside of what is linked in header fields as differences name it; a body alone is told as a whole."""
-    part = place.partition(" ")[0]
+    part = _NUMBERS.sub("", place).partition(" ")[0]
     return _NUMBER.split(place)[0] if part == HEADER.strip() else _SHOWN[part]
 
 
@@ -395,9 +397,8 @@ class Agreement:
         for pair in pairs:
             if pair in moved or values.has(pair[1]):
                 place = pair[0].place
-                if place.partition(" ")[0] not in _SHOWN or not self._is_masked(
-                    request, kind, place
-                ):
+                part = _NUMBERS.sub("", place).partition(" ")[0]
+                if part not in _SHOWN or not self._is_masked(request, kind, place):
                     yield pair
 
     def compare_message(
@@ -553,7 +554,7 @@ class Agreement:
     ) -> bool:
         rules = rules or self._rules
         masks = rules.of(request, kind).masks
-        part, _, name = place.partition(" ")
+        part, _, name = _NUMBERS.sub("", place).partition(" ")
         if part == HEADER.strip():
             name = _NUMBER.split(name)[0]
             return not counts_secrets_of(request, name, rules)

@@ -64,6 +64,8 @@ class _Play:
         tape_key: bytes = b"key",
     ) -> None:
         self.rules = rules
+        self.places: set[str] = set()
+        """In which the last request was another one."""
         self.redactor = Redactor(tape_key, redact)
         self.tape = {
             Seq(at): replace(make_exchange(at), request=self.redactor.request(request)[0])
@@ -101,6 +103,7 @@ class _Play:
             self.agreement.take_values(RecordedValues(self.rules.fields.account))
             wrong = self.agreement.find_disagreements(asked, recorded, tuple)
         assert wrong is not None
+        self.places = {one.difference.place for one in wrong}
         if wrong:
             return True, exact
         self.agreement.note(asked, recorded, tuple)
@@ -145,6 +148,49 @@ def test_a_key_of_the_tape_in_the_place_of_another_is_refused(make: object) -> N
     play = _Play(*tape)
     assert play.ask(_headed(A), 1) == play.ask(_headed(B), 2) == (False, True)
     assert play.ask(make(B), 3)[0]
+
+
+SIGNED = b"sk-proj-%b"
+"""A key in two parts: a token is behind the sign."""
+
+
+def _in_xml(key: bytes) -> Request:
+    return make_request("POST https://api.test/v1", b"<a><b>" + key + b"</b></a>")
+
+
+def _in_two(key: bytes) -> Request:
+    return make_request("POST https://api.test/v1", b"one " + key + b" and " + key + b" two")
+
+
+@pytest.mark.parametrize(
+    ("make", "place"),
+    [
+        *((_in_path, "path"), (_in_query, "query"), (_in_json, "body"), (_in_form, "body")),
+        *((_in_xml, "body"), (_in_two, "body")),
+    ],
+)
+def test_the_place_of_a_token_in_a_key_is_named(
+    make: Callable[[bytes], Request], place: str
+) -> None:
+    """Whether or not its place has a name of its own; the token in it is at the same place."""
+    one, other = SIGNED % (A * 2), SIGNED % (B * 2)
+    tape = (_headed(one), _headed(other), make(one))
+    play = _Play(*tape, same_key=True)
+    assert play.ask(_headed(one), 1) == play.ask(_headed(other), 2) == (False, True)
+    assert play.ask(make(other), 3)[0]
+    assert place in play.places
+    assert all("#" not in one for one in play.places)
+    told = [
+        replace(make_response(b'{"api_key": "%b"}' % key), headers=(JSON,)) for key in (one, other)
+    ]
+    logins = [make_request(f"POST https://api.test/login/{at}") for at in (1, 2)]
+    play = _Play(*logins, make(one), answers=tuple(told), same_key=True)
+    assert [play.ask(login, at) for at, login in enumerate(logins, 1)] == [(False, True)] * 2
+    given = play.find(2).response
+    assert given is not None
+    assert play.ask(make(given.body.partition(b': "')[2].rstrip(b'"}')), 3)[0]
+    assert place in play.places
+    assert all("#" not in one for one in play.places)
 
 
 def test_other_keys_that_are_swapped_are_refused() -> None:
