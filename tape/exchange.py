@@ -164,7 +164,7 @@ class Secret(NamedTuple):
     coded: str = ""
     """`base64` or `hex` if the value was written so, and in which alphabet or letters; empty where its placeholder shows how it was.
 
-    In an answer also `PIECE`."""
+    In an answer also where in base64 it is (`tell_place` in `records/redacted_value_spelling.py`), and `PIECE`."""
 
 
 class MessageKind(StrEnum):

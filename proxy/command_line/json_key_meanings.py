@@ -400,7 +400,7 @@ EXCHANGE: Meanings = {
             "end_after": "Event streams: highest seq that had arrived by its end; else 0.",
             "ragged": "Whether it ended with the connection, without closing TLS.",
             "chunks": "Pieces as they arrived: [at_us, bytes, after, need], the last two as end_after and head_need.",
-            "secrets": "Placeholders in body, target and other header fields: part (body, target, or header and the name), at (offset in bytes; characters in the target), size, kind, and coded for base64 and hex: the alphabet of the value.",
+            "secrets": "Placeholders in body, target and other header fields: part (body, target, or header and the name), at (offset in bytes; characters in the target), size, kind, and coded for base64 and hex: the alphabet of the value, and of base64 where in it the value is: characters of the first group of four and bytes before it, and its bytes.",
         },
     ),
     "fault": (

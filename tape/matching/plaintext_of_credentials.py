@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from ..canonical.canonical_request import MAX_PARSED
 from ..exchange import Exchange, Request, Response, Seq
 from ..records.content_coding import read_codings, undo_what_came
+from ..records.redacted_value_spelling import list_texts_in_base64
 
 _MOST_ANSWERS = 100
 _MOST_BYTES = 4 * 1024 * 1024
@@ -113,7 +114,13 @@ def _read_request(exchange: Exchange) -> Iterator[bytes]:
 
 
 def _read_texts(text: bytes) -> Iterator[bytes]:
-    """Give a text as it came, and with its escapes undone, of which there are those of URLs, JSON and HTML."""
+    """Give a text as it came, and with its escapes undone, of which there are those of URLs, JSON and HTML; each also out of base64."""
+    for plain in _read_escapes(text):
+        yield plain
+        yield from list_texts_in_base64(plain)
+
+
+def _read_escapes(text: bytes) -> Iterator[bytes]:
     yield text
     if b"&" in text:
         plain = html.unescape(text.decode("utf-8", "replace")).encode("utf-8", "replace")

@@ -3,10 +3,14 @@ r"""How a replaced value was written: it counts beside the value.
 `a.b@shop.com` and `a.b%40shop.com` have one placeholder, each written as its value was. To whoever reads the request they are two
 values. So two places agree only if they are written alike, too, once what their container undoes (a string of JSON, a form) is undone.
 
-Base64 and hexadecimal of a placeholder do not show in which alphabet the value was written: `Secret.coded` says it.
+Base64 and hexadecimal of a placeholder do not show in which alphabet the value was written: `Secret.coded` says it. In an answer it
+also says where in the base64 the value is: the characters that have it also have some bytes around it, and the agent decodes it.
 """
 
+import binascii
 import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 UNIT = re.compile(
@@ -20,6 +24,15 @@ _NESTED = re.compile(rb"%(?:25)*[0-9A-Fa-f]{2}|" + UNIT.pattern, re.DOTALL)
 _CONTROLS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 _STANDARD, _URL = re.compile(rb"[+/]"), re.compile(rb"[-_]")
 _LOWER, _UPPER = re.compile(rb"[a-f]"), re.compile(rb"[A-F]")
+_HEX = re.compile(rb"[0-9A-Fa-f]*")
+_PLACE = re.compile(r" ([0-3]):([0-2]):([0-9]{1,9})\Z")
+_RUN = re.compile(rb"[A-Za-z0-9+/_-]{16,}")
+_TO_STANDARD = bytes.maketrans(b"-_", b"+/")
+_GROUP = 4
+_SLASH = re.compile(rb"/")
+_MOST_SLASHES = 16
+_SEEN = 16
+"""Characters of base64 that say whether it is of text."""
 
 
 class Spelling(NamedTuple):
@@ -54,6 +67,55 @@ def in_base64(raw: bytes) -> str:
 def in_hex(raw: bytes) -> str:
     """Say in which letters hexadecimal is written, as far as it shows it."""
     return _name("hex", raw, lower=_LOWER, upper=_UPPER)
+
+
+def tell_place(group: int, before: int, size: int) -> str:
+    """Say where in base64 a value is, for the end of `Secret.coded`.
+
+    group: characters of its first group of four that are before the replaced ones.
+    before: bytes before the value in that group. size: bytes of the value.
+    """
+    return f" {group}:{before}:{size}"
+
+
+def read_coded(raw: bytes, coded: str) -> bytes:
+    """Give the value that replaced characters mean, as far as it is known how they are coded; else the characters.
+
+    raw: without escapes.
+    """
+    if coded.startswith("hex"):
+        return binascii.unhexlify(raw) if len(raw) % 2 == 0 and _HEX.fullmatch(raw) else raw
+    found = _PLACE.search(coded)
+    if found is None:
+        return raw
+    group, before, size = map(int, found.groups())
+    plain = _decode(b"A" * group + raw)[before : before + size]
+    return plain if len(plain) == size else raw
+
+
+def _decode(run: bytes) -> bytes:
+    """Decode characters of base64, without padding at their end; nothing if they are none."""
+    run = run.rstrip(b"=").translate(_TO_STANDARD)
+    if len(run) % _GROUP == 1:
+        run = run[:-1]
+    try:
+        return binascii.a2b_base64(run + b"=" * (-len(run) % _GROUP))
+    except binascii.Error:
+        return b""
+
+
+def list_texts_in_base64(data: bytes) -> Iterator[bytes]:
+    """Yield what base64 in a text means, where that is text.
+
+    What is before it may be of its alphabet, too, as a path is: it may begin at each of four characters, or behind a `/`.
+    """
+    for found in _RUN.finditer(data):
+        run = found[0]
+        slashes = (one.end() for one in islice(_SLASH.finditer(run), _MOST_SLASHES))
+        for at in sorted({*range(_GROUP), *slashes}):
+            begins = _decode(run[at : at + _SEEN])
+            if begins and begins.isascii() and min(begins) >= ord("\t"):
+                yield _decode(run[at:])
 
 
 def _name(coding: str, raw: bytes, **signs: re.Pattern[bytes]) -> str:

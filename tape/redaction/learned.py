@@ -12,7 +12,7 @@ import base64
 import re
 from collections.abc import Iterable
 
-from ..records.redacted_value_spelling import in_base64, in_hex
+from ..records.redacted_value_spelling import in_base64, in_hex, tell_place
 from .credential_fields import is_findable, is_given_findable, is_one
 from .finding.literals import Later, Literals, Match, Needle
 from .looks_like_secret import is_loose
@@ -213,6 +213,17 @@ def how_coded(raw: bytes, match: Match) -> str:
     if match.needle.offset >= 0:
         return in_base64(raw)
     return in_hex(raw) if match.needle.offset in _IN_HEX else ""
+
+
+def tell_within(start: int, match: Match) -> str:
+    """Say where in base64 a match is, as `tell_place` does; nothing if it is not in base64, or its beginning is not.
+
+    start: of what it covers together with the characters that hold a part of the value.
+    """
+    offset = match.needle.offset
+    if offset < 0 or (offset and start == match.start):
+        return ""
+    return tell_place(offset, offset, len(match.needle.value))
 
 
 def write_match(data: bytes, match: Match, placeholder: bytes) -> tuple[int, int, bytes]:

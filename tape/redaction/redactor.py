@@ -58,7 +58,7 @@ from ..exchange import (
 )
 from ..records.content_coding import find_beside, is_broken, undo_coding, undo_what_came
 from ..records.credential_parts import list_tokens
-from ..records.redacted_value_spelling import InnerSecret, Spelling
+from ..records.redacted_value_spelling import InnerSecret, Spelling, list_texts_in_base64
 from ..records.unterminated_content_coding import write_without_end
 from .credential_fields import GOOGLE, HEADERS, SECRET, is_query_secret, kind_of_header
 from .finding.finder import finder
@@ -93,6 +93,8 @@ _CODING = b"content-encoding"
 _WORD_DIGITS = 16
 _LEAST_GIVEN = 8
 """Bytes of a placeholder that is looked for."""
+_LEAST_CODED = 16
+"""Characters of base64 in which one is."""
 _WORDS_OF_FIELD = re.compile(rb"[^\s\"'<>()\[\]{},;&?#@=]+(?:={1,2}(?![^\s\"'<>,;&]))?")
 _FIELDS = ("response.header.", "response.trailer.")
 """Begin the places of what was replaced in fields of an answer."""
@@ -384,19 +386,16 @@ class Redactor:
 
     def _keep_inside(self, value: bytes) -> None:
         """Keep the placeholders in a field that a search replaced: a tape does not say where in the field they are."""
-        for word in _WORDS_OF_FIELD.findall(value):
-            # A sign such as `/` is a part of some secrets and separates others.
-            whole = reads_as_made(word)
-            for one in [word] if whole else re.split(rb"[/:=]", word):
-                if len(one) >= _LEAST_GIVEN and (whole or reads_as_made(one)):
-                    self._learned.add(one)
-                    self._keeper.of(one)
+        for one in _list_inside(value):
+            self._learned.add(one)
+            self._keeper.of(one)
 
     @staticmethod
     def list_given(response: Response) -> list[bytes]:
         """Give what a recorded answer may have given: what was replaced in its body, and the values of header fields and cookies. Any thread."""
         found = list_body_values(response) if response.body else []
         for name, value in (*response.headers, *response.trailers):
+            found += _list_inside(value)
             cookie = value.partition(b";")[0].partition(b"=")[2]
             found.append(cookie if name.lower() == b"set-cookie" else value.strip())
         return [*found, *(token for one in found for _, token in list_tokens(one))]
@@ -592,6 +591,23 @@ class Redactor:
             InnerSecret(BODY, old, old[: prefix_size(old)], True, Spelling(stored)),
             InnerSecret(BODY, now, now[: prefix_size(now)], True, Spelling(new)),
         )
+
+
+def _list_inside(value: bytes) -> Iterator[bytes]:
+    """Yield what reads as a placeholder in the value of a field, and in base64 in it."""
+    for word in _WORDS_OF_FIELD.findall(value):
+        made = list(_list_made(word))
+        yield from made
+        if made != [word] and len(word) >= _LEAST_CODED:
+            for text in list_texts_in_base64(unescape(word)):
+                for one in _WORDS_OF_FIELD.findall(text):
+                    yield from _list_made(one)
+
+
+def _list_made(word: bytes) -> Iterator[bytes]:
+    """Yield a word that reads as a placeholder, or its parts that do: a sign such as `/` is a part of some secrets and separates others."""
+    parts = [word] if reads_as_made(word) else re.split(rb"[/:=]", word)
+    yield from (one for one in parts if len(one) >= _LEAST_GIVEN and reads_as_made(one))
 
 
 def _codings(headers: Headers) -> list[bytes]:

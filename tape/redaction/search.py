@@ -26,7 +26,7 @@ from urllib.parse import unquote_plus, unquote_to_bytes
 from ...config.parse_values import compile_regex
 from ...config.schema import KeepRule, RedactRule
 from ..exchange import PIECE, UNSEARCHED
-from ..records.redacted_value_spelling import in_base64
+from ..records.redacted_value_spelling import in_base64, tell_place
 from .configured import ConfiguredFields
 from .credential_fields import CONFIGURED, QUERY, SECRET, TOKEN, is_one
 from .finding.finder import (
@@ -47,7 +47,7 @@ from .finding.searched_text import Context, Found
 from .finding.secrets_by_name import read_name
 from .finding.secrets_in_base64 import encode
 from .incremental_search import LEAST, Resumed
-from .learned import Learned, Match, how_coded, write_match
+from .learned import Learned, Match, how_coded, tell_within, write_match
 from .looks_like_secret import is_declared, is_strong
 from .placeholders.non_ascii_letters import LETTER_OUTSIDE, narrow_letter
 from .placeholders.placeholder import Placeholders, rewrite, unescape
@@ -142,6 +142,8 @@ class _Edit(NamedTuple):
     """Whether the value began in an earlier piece of a stream."""
     whole: int = 0
     """Characters of the base64 that it is a piece of: what one piece alone means is a part of the value."""
+    within: str = ""
+    """Where in base64 the value is, as `tell_place` says it."""
 
 
 class Search:
@@ -384,27 +386,29 @@ class Search:
     def _take_all(self, data: bytes, finding: Finding, edits: list[_Edit]) -> None:
         for found in apart(list(finding.found)):
             self._take(data, found, edits)
-        for start, end, text in self._write_runs(data, finding.runs, edits):
+        for start, end, text, within in self._write_runs(data, finding.runs, edits):
             how = in_base64(data[start:end])
-            edits.append(_Edit(start, end, text, SECRET, declared=False, coded=how))
+            edits.append(_Edit(start, end, text, SECRET, False, coded=how, within=within))
 
     def _write_runs(
         self, data: bytes, runs: list[Run], edits: list[_Edit]
-    ) -> Iterator[tuple[int, int, bytes]]:
-        """Learn what runs of base64 mean; yield where each secret is written in a text, and what replaces it there."""
+    ) -> Iterator[tuple[int, int, bytes, str]]:
+        """Learn what runs of base64 mean; yield where each secret is written in a text, what replaces it there, and where it is within."""
         for run in runs:
             for found in run.found:
                 value = run.coded.plain[found.start : found.end]
                 if found.learn and len(edits) < _MOST_LEARNED:
                     self._learned.add(unescape(value))
                 new = self._placeholders.in_text(value)
-                yield encode(data, run.coded, found.start, found.end, new)
+                within = tell_place(0, found.start % 3, len(value))
+                yield *encode(data, run.coded, found.start, found.end, new), within
 
     def _spread_runs(self, view: "_View", data: bytes, runs: list[Run], edits: list[_Edit]) -> None:
         """Take what runs of base64 in a view mean: they are written over several places, or with escapes."""
-        for start, end, text in self._write_runs(view.data, runs, edits):
+        for start, end, text, within in self._write_runs(view.data, runs, edits):
             how = in_base64(view.data[start:end])
-            self._write(view, data, start, end, text, edits, coded=how, whole=end - start)
+            whole = end - start
+            self._write(view, data, start, end, text, edits, coded=how, whole=whole, within=within)
 
     def _form(self, data: bytes) -> list[Found]:
         """Find the fields of a form that hold a secret."""
@@ -471,6 +475,7 @@ class Search:
         kind: str = SECRET,
         coded: str = "",
         whole: int = 0,
+        within: str = "",
     ) -> None:
         at = 0
         for first, last, size in view.spread(start, end):
@@ -478,7 +483,7 @@ class Search:
             written = _rewrite(raw, told, view.depth)
             if written == raw and told != view.data[start + at : start + at + size]:
                 written = self._placeholders.in_text(raw)  # written in a way of its own
-            edits.append(_Edit(first, last, written, kind, False, coded, at > 0, whole))
+            edits.append(_Edit(first, last, written, kind, False, coded, at > 0, whole, within))
             at += size
 
     def _find_learned(
@@ -499,7 +504,8 @@ class Search:
             start, end, new = self._written(data, match)
             # Padding says how long it was, and nothing else.
             how = how_coded(data[start:end], match)
-            edits.append(_Edit(start, end, new, SECRET, False, how))
+            within = tell_within(start, match)
+            edits.append(_Edit(start, end, new, SECRET, False, how, within=within))
         # What was learned is looked for in each coding: not with other letters in the place of its own.
         views = [view for view in views if not isinstance(view, _Narrowed)]
         some = bool(views) and not self._learned.is_clean(_together(views))
@@ -507,7 +513,8 @@ class Search:
             for match in self._learned.find(view.data)[0]:
                 start, end, new = self._written(view.data, match)
                 how = how_coded(view.data[start:end], match)
-                self._write(view, data, start, end, new, edits, coded=how)
+                within = tell_within(start, match)
+                self._write(view, data, start, end, new, edits, coded=how, within=within)
         if final:
             return searched
         at = self._learned.find_part(data)
@@ -532,7 +539,7 @@ class Search:
             elif edit.end > last.end:
                 raw = data[last.start : edit.end]
                 new = self._placeholders.in_text(raw)
-                merged[-1] = last._replace(end=edit.end, new=new)
+                merged[-1] = last._replace(end=edit.end, new=new, within="")
         parts: list[bytes] = []
         at = 0
         for edit in merged:
@@ -544,11 +551,16 @@ class Search:
                 edit.start,
                 edit.end - edit.start,
                 edit.kind,
-                PIECE if answer and edit.goes_on else edit.coded,
+                _say_coded(edit) if answer else edit.coded,
             )
             for edit in merged
         )
         return Searched(b"".join(parts), spans)
+
+
+def _say_coded(edit: _Edit) -> str:
+    """Say how a value of an answer is written, so that it is known as the agent reads it."""
+    return PIECE if edit.goes_on else edit.coded + edit.within
 
 
 def _read_json(raw: bytes) -> bytes:

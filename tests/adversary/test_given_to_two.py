@@ -28,6 +28,11 @@ SOURCES: dict[str, Callable[[str], Call]] = {
     "member": lambda token: Call("", answer={"access_token": token}),
     "cookie": lambda token: Call("", answer_headers={"Set-Cookie": f"sid={token}; Path=/"}),
     "redirect": lambda token: Call("", status=201, answer={}, answer_headers={"Location": f"https://app.test/cb?code={quote(token, safe='')}&state=1"}),
+    "base64": lambda token: Call("", answer={"blob": _code({"access_token": token})}),
+    "data URL": lambda token: Call("", answer={"url": "data:application/json;base64," + _code({"t": 1, "access_token": token})}),
+    "base64 alone": lambda token: Call("", answer=_code({"id": "ab", "access_token": token}, url=True)),
+    "base64 of what is no secret": lambda token: Call("", answer={"blob": _code({"id": token})}),
+    "base64 in a field": lambda token: Call("", answer_headers={"X-Config": _code({"access_token": token})}),
     "page": lambda token: Call("", answer=f"<input name=csrf value='{token.replace('+', '&#x2B;')}'>"),
 }  # fmt: skip
 Sent = tuple[Mapping[str, str], object]
@@ -40,11 +45,26 @@ USES: dict[str, Callable[[str], Sent]] = {
     "user of a URL": lambda token: ({"X-Remote": f"https://git:{quote(token, safe='')}@git.test/x"}, {"a": 1}),
     "form": lambda token: (FORM, f"grant_type=authorization_code&code={quote(token, safe='')}".encode()),
     "member": lambda token: ({}, {"api_key": token}),
+    "own member": lambda token: ({}, {"note": token}),
+    "prompt": lambda token: ({}, {"messages": [{"role": "user", "content": f"use {token} for it"}]}),
+    "own field": lambda token: ({"X-Own": f"x; cursor={token}"}, {"a": token}),
 }  # fmt: skip
 
 
 def _basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _code(told: Mapping[str, object], *, url: bool = False) -> str:
+    """Write JSON in base64, in that of URLs without padding."""
+    coded = base64.b64encode(json.dumps(told).encode()).decode()
+    return coded.rstrip("=").replace("+", "-").replace("/", "_") if url else coded
+
+
+def _decode(coded: str) -> str:
+    plain = coded.rstrip("=").replace("-", "+").replace("_", "/")
+    told: dict[str, object] = json.loads(base64.b64decode(plain + "=" * (-len(plain) % 4)))
+    return str(told.get("access_token") or told["id"])
 
 
 def _read(source: str, said: Said) -> str:
@@ -53,6 +73,14 @@ def _read(source: str, said: Said) -> str:
     from urllib.parse import unquote
 
     match source:
+        case "base64" | "base64 of what is no secret":
+            return _decode(json.loads(said.body)["blob"])
+        case "data URL":
+            return _decode(json.loads(said.body)["url"].partition(",")[2])
+        case "base64 alone":
+            return _decode(said.body.decode())
+        case "base64 in a field":
+            return _decode(said.headers["x-config"])
         case "cookie":
             return said.headers["set-cookie"].partition("=")[2].partition(";")[0]
         case "redirect":
@@ -63,12 +91,21 @@ def _read(source: str, said: Said) -> str:
 
 
 PAIRS = [
-    *(("member", use) for use in USES),
+    *(("member", use) for use in USES if use not in ("own member", "prompt", "own field")),
     ("cookie", "cookie"),
     ("cookie", "bearer"),
     ("redirect", "form"),
     ("page", "member"),
     ("page", "bearer"),
+    *(("base64", use) for use in ("bearer", "basic", "prompt", "own field", "own member")),
+    ("data URL", "bearer"),
+    ("data URL", "own field"),
+    ("base64 alone", "bearer"),
+    ("base64 alone", "own member"),
+    ("base64 of what is no secret", "bearer"),
+    ("base64 of what is no secret", "member"),
+    ("base64 in a field", "bearer"),
+    ("base64 in a field", "prompt"),
 ]
 
 
@@ -97,7 +134,8 @@ async def test_the_credential_of_another_tenant_is_refused(
             given = [_read(source, said) for said in await story.play(logins)]
             (said,) = await story.play([close([*given, INVENTED][which])])
             receipt = await story.end()
-            assert (said.status == 200, receipt.faithful) == (which == 0, which == 0), (
+            is_recorded = said.status == 200 and "x-playhead" not in said.headers  # and no stub
+            assert (is_recorded, receipt.faithful) == (which == 0, which == 0), (
                 which,
                 receipt.divergences,
             )

@@ -1,5 +1,7 @@
 """List the placeholders of a stored text, each as a client reads it: one that a stream says in several events is one value.
 
+So is one that is in base64 together with the bytes around it: a client that decodes it has the value alone.
+
 A piece of such a value is no value. Remembered as one, it would be replaced wherever else its characters are, and the whole value,
 which the client sends back, would be taken for a secret that nobody has seen.
 
@@ -10,6 +12,7 @@ looks as one token in pieces does. So both are listed.
 from collections.abc import Sequence
 
 from ...exchange import PIECE, Secret
+from ...records.redacted_value_spelling import read_coded
 from ..finding.join_stream_pieces import find_spelled
 from .placeholder import unescape
 
@@ -24,25 +27,32 @@ def list_values(data: bytes, secrets: Sequence[Secret], *, events: bool | None) 
     """
     places = sorted({(one.at, one.at + one.size) for one in secrets})
     marked = {one.at for one in secrets if one.coded == PIECE}
+    coded = {(one.at, one.at + one.size): one.coded for one in secrets}
     if events is None or len(places) < 2:
-        return [_read(data, [place]) for place in places]
+        return [_read(data, [place], coded[place]) for place in places]
     behind = _find_next(data, places, marked, events=events)
     inside = set(behind.values())
     values: list[bytes] = []
     for place in places:
         if not marked:
-            values.append(_read(data, [place]))
+            values.append(_read(data, [place], coded[place]))
         if place in inside or (not marked and place not in behind):
             continue
         pieces = [place]
         while (following := behind.get(pieces[-1])) is not None:
             pieces.append(following)
-        values.append(_read(data, pieces))
+        values.append(_read(data, pieces, coded[place]))
     return values
 
 
-def _read(data: bytes, pieces: list[_Place]) -> bytes:
-    return unescape(b"".join([data[start:end] for start, end in pieces]))
+def _read(data: bytes, pieces: list[_Place], coded: str) -> bytes:
+    """Give the value of some pieces.
+
+    coded: how the first says that it is written.
+    """
+    raw = unescape(b"".join([data[start:end] for start, end in pieces]))
+    plain = read_coded(raw, coded) if coded else raw
+    return raw if plain is raw else unescape(plain)
 
 
 def _find_next(

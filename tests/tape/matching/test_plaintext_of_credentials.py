@@ -1,5 +1,6 @@
 """Whether an earlier answer says, in plain, what a recorded placeholder stands for."""
 
+import base64
 import gzip
 
 import pytest
@@ -50,6 +51,17 @@ def test_escapes_are_undone(body: bytes) -> None:
     """Of JSON, URLs and HTML: the agent reads what they mean."""
     placeholder = Redactor(b"key").stands_for(b"a+b/c81ab77e0c2=")
     assert look(make_response(body), placeholder=placeholder)
+
+
+@pytest.mark.parametrize("before", [b"", b"x", b"xy", b"/", b"/a/b/"])
+@pytest.mark.parametrize("url", [False, True])
+def test_base64_is_decoded(before: bytes, url: bool) -> None:
+    """Behind whatever is in its alphabet; what is binary has no value."""
+    encode = base64.urlsafe_b64encode if url else base64.b64encode
+    coded = before + encode(b'?>~{"id": "' + TOKEN + b'"}')
+    assert look(make_response(b'{"blob": "%b"}' % coded))
+    assert look(make_response(b'{"blob": "%b"}' % coded.replace(b"/", rb"\/")))
+    assert not look(make_response(before + encode(b"\0\1" + TOKEN)))
 
 
 @pytest.mark.parametrize("code", [b"482913", b"Kx7mQ2", b"AB12-C3"])

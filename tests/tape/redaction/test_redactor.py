@@ -3,6 +3,7 @@
 import base64
 import re
 from dataclasses import replace
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -362,6 +363,25 @@ def test_what_a_search_replaced_in_a_field_of_an_answer_is_known_when_it_comes_b
         came, _ = recorded.request(ask(((field, b"a=(%b)" % DRAWN),)))
         again, _ = replay.request(ask(((field, b"a=(%b)" % made),)))
         assert (again.headers, again.secrets) == (came.headers, came.secrets)
+
+
+@pytest.mark.parametrize(
+    "form", [b"%b", b"data:text/plain;base64,%b", b"https://h.test/x?state=%b&a=1"]
+)
+@pytest.mark.parametrize("before", [b"", b"a", b"ab"])
+def test_what_a_search_replaced_in_base64_of_a_field_is_known_in_the_open(
+    form: bytes, before: bytes
+) -> None:
+    """As it is, or as a part of a URL."""
+    coded = base64.b64encode(before + b'{"access_token": "%b"}' % DRAWN)
+    for one in (coded, quote(coded, safe="").encode()):
+        recorded, replay = Redactor(b"k" * 32), Redactor(b"k" * 32)
+        came = replace(make_response(b""), headers=((b"x-config", form % one),))
+        kept, places, _ = recorded.response(came)
+        made = recorded.stands_for(DRAWN)
+        assert replay.learn(kept, places) == [("", made, made)]
+        assert made in Redactor.list_given(kept)
+        assert replay.text(b"use %b now" % made) == b"use %b now" % made
 
 
 def test_what_a_tape_of_before_says_in_the_open_is_not_hidden_in_its_replay() -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from playhead.config import RedactRule
 from playhead.tape.exchange import PIECE, Chunk, Headers, RawResponse, Request, Response, Secret
+from playhead.tape.records.credential_parts import list_tokens
 from playhead.tape.redaction.placeholders.split_values import list_values
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tape.redaction.rewriting.rewriter import Rewriter
@@ -117,6 +119,70 @@ def test_a_token_in_each_line_is_one_value_each() -> None:
     split = [places[0], places[1]._replace(coded=PIECE)]
     assert list_values(body, split, events=False) == [b"".join(tokens)]
     assert list_values(body, split, events=None) == list(tokens)
+
+
+TOKENS = [
+    b"v7Qm2pZ9xAb3LrfW0yC1kT5d",
+    b"sk-proj-" + b"v7Qm2pZ9xAb3LrfW0yC1kT5d" * 2,
+    b"v7Qm2pZ9xA+/3q",
+]
+CODINGS: dict[str, Callable[[bytes], bytes]] = {
+    "base64": base64.b64encode,
+    "base64 of URLs": lambda plain: base64.urlsafe_b64encode(plain).rstrip(b"="),
+    "data URL": lambda plain: b"data:application/json;base64," + base64.b64encode(plain),
+}  # fmt: skip
+FRAMES: dict[str, Callable[[bytes], bytes]] = {
+    "alone": lambda coded: coded,
+    "member": lambda coded: b'{"blob": "%b"}' % coded,
+    "escaped": lambda coded: b'{"blob": "%b"}' % coded.replace(b"/", rb"\/"),
+    "stream": lambda coded: say(coded[:37].decode(), coded[37:].decode()),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_value_in_base64_is_known_as_the_agent_decodes_it(
+    token: bytes, coding: str, frame: str
+) -> None:
+    """Behind 0, 1 and 2 other bytes, and also where the run had learned it before; without what is around it."""
+    for before in range(3):
+        plain = b"x" * before + b'{"access_token": "%b", "n": 1}' % token
+        raw = answer(FRAMES[frame](CODINGS[coding](plain)), *[EVENTS][: frame == "stream"])
+        redactor = Redactor(STORE)
+        placeholder = redactor.stands_for(token)
+        for _ in range(2):
+            kept, places, _ = redactor.response(raw)
+            assert token not in kept.body
+            replay = Redactor(STORE)
+            assert replay.learn(kept, places) == [("", placeholder, placeholder)]
+            asked, _ = replay.request(send(placeholder.decode()))
+            recorded, _ = redactor.request(send(token.decode()))
+            assert (asked.body, asked.secrets) == (recorded.body, recorded.secrets)
+            given = Redactor.list_given(kept)
+            assert {placeholder, *(one for _, one in list_tokens(placeholder))} <= {*given}
+
+
+@pytest.mark.parametrize("before", [b"", b"x", b"xy"])
+def test_a_value_that_was_learned_is_known_where_base64_or_hex_says_it_back(before: bytes) -> None:
+    """Nothing else in it announces a secret."""
+    token = TOKENS[0]
+    for coded in (base64.b64encode(before + token + b"|z"), token.hex().encode()):
+        redactor = Redactor(STORE)
+        redactor.text(b'"access_token": "%b"' % token)
+        kept, _, _ = redactor.response(answer(b'{"z": "%b"}' % coded))
+        placeholder = redactor.stands_for(token)
+        assert Redactor(STORE).learn(kept) == [("", placeholder, placeholder)]
+
+
+def test_what_no_place_tells_is_read_as_it_is() -> None:
+    """On a tape from elsewhere it may be wrong."""
+    body = base64.b64encode(b"abc" * 9)
+    for coded in ("base64", "base64 0:2:900", "base64 3:2:1:1", "base64 url", "hex", "zip"):
+        assert list_values(body, [Secret("body", 0, 20, "secret", coded)], events=None) == [body[:20]]  # fmt: skip
+    assert list_values(b"abc", [Secret("body", 0, 3, "secret", "hex lower")], events=None) == [
+        b"abc"
+    ]
 
 
 def test_pieces_of_requests_are_not_marked() -> None:
