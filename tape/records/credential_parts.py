@@ -12,7 +12,7 @@ Source: RFC 7617 section 2.
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 _CODED = re.compile(rb"[A-Za-z0-9+/]{8,}={0,2}")
@@ -32,6 +32,7 @@ _NO_WORDS = (b"{", b"[", b"-----")
 _LEAST_TOKEN = 16
 """Bytes of a token; what is shorter beside a sign is a name, a number or a date."""
 _MOST_TOKENS = 16
+_MOST_APART = 4
 _MOST_SEARCHED = 64 * 1024
 """Bytes of a credential; what is longer is a document."""
 _OUTER = re.compile(rb"%[0-9A-Fa-f]{2}|([A-Za-z0-9._/+-]+(?:={1,2}(?![A-Za-z0-9=]))?)")
@@ -51,6 +52,18 @@ _INNER = (
 """Signs that may be in a token, those that are in few of them first, and what is between them; a UUID is one."""
 _UUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _UUID_SIZE = 36
+_URN = re.compile(rb"urn:uuid:(?=[0-9A-Fa-f-]{36}\Z)", re.IGNORECASE)
+_VERSION = re.compile(rb"v[0-9]{1,2}\.(?:(?:local|public)\.)?(?=[^.]{16})")
+"""Begins tokens of PASETO, and others."""
+_CLAIM = re.compile(
+    rb"""(?<![A-Za-z0-9_])(?:(?:exp|iat|nbf|ttl|expires|expiry|max[_-]?age)(?:_in|_at)?=(["']?)[0-9]{1,13}\1(?![A-Za-z0-9._/+=-])"""
+    rb"""|(?:scopes?|scp)=(?:"[a-z:._ -]{1,100}"|'[a-z:._ -]{1,100}'|[a-z:._-]{1,100}(?![A-Za-z0-9/+=])))"""
+)
+"""When a token ends, and what it is for, in it."""
+_SIGNED_FOR = re.compile(
+    rb"[A-Z0-9]{16,128}(/[0-9]{8}/[a-z0-9-]{1,40}/[a-z0-9-]{1,40}/aws4_request)"
+)
+"""The credential of a signed URL of AWS: behind the key, what it is signed for."""
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _WHOLE = re.compile(
@@ -91,10 +104,14 @@ def find_words(value: bytes) -> list[tuple[int, int]]:
     return [found.span(1) for found in _WORD.finditer(value)]
 
 
-def write_words(value: bytes, make: Callable[[bytes], bytes]) -> bytes:
-    """Write another word in the place of each."""
+def write_words(
+    value: bytes, make: Callable[[bytes], bytes], kept: Sequence[tuple[int, int]] = ()
+) -> bytes:
+    """Write another word in the place of each, but for those that are within places which stay."""
     parts, at = list[bytes](), 0
     for start, end in find_words(value):
+        if any(first <= start and end <= last for first, last in kept):
+            continue
         parts += (value[at:start], make(value[start:end]))
         at = end
     return b"".join((*parts, value[at:]))
@@ -151,11 +168,45 @@ def _is_token(piece: bytes) -> bool:
     return bool(_DIGIT.search(piece) and _LETTER.search(piece))
 
 
+@lru_cache(maxsize=1024)
+def find_open(value: bytes) -> tuple[tuple[int, int], ...]:
+    """Find the places in a credential that are no secret, and that whoever gets it may read: they stay in its placeholder.
+
+    They are `urn:uuid:`, versions, times and scopes beside tokens, and for whom a URL is signed. The same for a credential and for
+    its placeholder.
+    """
+    if is_single(value) or len(value) > _MOST_SEARCHED:
+        return ()
+    signed = _SIGNED_FOR.fullmatch(value)
+    if signed is not None:
+        return (signed.span(1),)
+    if value.startswith(_NO_WORDS) or not find_tokens(value):
+        return ()
+    begins = _URN.match(value) or _VERSION.match(value)
+    found = [] if begins is None else [begins.span()]
+    if b"=" in value:
+        found += [one.span() for one in _CLAIM.finditer(value)]
+    return tuple(found)
+
+
 def list_tokens(value: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the tokens in a credential and those in each of them, with the place where each begins."""
     for start, end in find_tokens(value):
         yield start, value[start:end]
         yield from ((start + at, token) for at, token in list_tokens(value[start:end]))
+
+
+def list_apart(value: bytes) -> list[bytes]:
+    """List the tokens of a credential that whoever gets it may take out of it, as the UUID of a URN, or the secret of `id.secret`.
+
+    Those between `/`, `+`, `-` and `_` are none: most of these are signs of base64.
+    """
+    tokens = [value[start:end] for start, end in find_tokens(value)]
+    if b"." not in value and not value.translate(None, _IN_OUTER):
+        return []
+    if value.translate(None, _IN_OUTER):
+        tokens += [inner for one in tokens if b"." in one for inner in list_apart(one)]
+    return tokens[:_MOST_APART]
 
 
 def form_of(value: bytes) -> tuple[bool, list[tuple[int, int]]]:

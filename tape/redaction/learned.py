@@ -12,6 +12,7 @@ import base64
 import re
 from collections.abc import Iterable
 
+from ..records.credential_parts import list_apart
 from ..records.redacted_value_spelling import in_base64, in_hex, tell_place
 from .credential_fields import is_findable, is_given_findable, is_one
 from .finding.literals import Later, Literals, Match, Needle
@@ -104,6 +105,8 @@ class Learned:
             for one in list_codings(value):
                 if one not in self._values:
                     self._take(one)
+        for part in list_apart(value):
+            self.add(part)
         plain = _decode(value)
         if (
             plain is not None

@@ -14,10 +14,11 @@ Rules:
 
 import hmac
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from ...records.credential_parts import (
+    find_open,
     find_parts,
     find_tokens,
     find_words,
@@ -45,14 +46,20 @@ _CHARACTER = re.compile(
     rb"\\+u[0-9A-Fa-f]{4}|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|.", re.DOTALL
 )
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
-_MADE = b"placeholders 6"
+_MADE = b"placeholders 7"
 """Changes where a value would have another placeholder than before."""
+_MADE_AROUND = b"placeholders 6"
+"""Of tapes on which `urn:uuid:`, versions, times and scopes in tokens become others."""
 _MADE_ASCII = b"placeholders 5"
 """Of tapes on which letters outside of ASCII stay in placeholders."""
 _MADE_SHORT = b"placeholders 4"
 """Of tapes on which two short values may have one placeholder."""
 _MADE_WHOLE = b"placeholders 3"
 """Of tapes whose placeholders have no tokens in them but those of words and of HTTP Basic."""
+_WAYS = (_MADE, _MADE_AROUND, _MADE_ASCII, _MADE_SHORT, _MADE_WHOLE)
+"""The newest first."""
+_WITH_LETTERS = _WAYS[:2]
+_WITHOUT_SHORT = _WAYS[3:]
 _DOCUMENTS = (b"{", b"[")
 _is_shaped = not_remembered(is_shaped)
 """Nobody asks again about a placeholder."""
@@ -96,7 +103,7 @@ class Placeholders:
 
     def make_as(self, key_id: str) -> bool:
         """Make placeholders as those that a key id tells of, if they are made with this key; say whether they are."""
-        for way in (_MADE, _MADE_ASCII, _MADE_SHORT, _MADE_WHOLE):
+        for way in _WAYS:
             if key_id == self._key_id(way):
                 if way != self._way:
                     self._way = way
@@ -182,11 +189,14 @@ class Placeholders:
         if normal is not None:
             return make_pseudonym(value, normal, hmac.digest(self._key, normal, "sha256"))
         if b" " in value and find_words(value):
-            return write_words(value, self.of)
+            return write_words(value, self.of, self._find_open(value))
         if read_pair(value) is not None:
             return self.in_basic(value)
-        newer = self._way in (_MADE, _MADE_ASCII)
-        if newer and len(value) <= LONGEST and value[:1] not in _DOCUMENTS:
+        if (
+            self._way not in _WITHOUT_SHORT
+            and len(value) <= LONGEST
+            and value[:1] not in _DOCUMENTS
+        ):
             return self._write_letters(value, permute_short(value, self._key))
         # Of a token that was given its placeholder comes back: with either the whole is the same.
         whole = write_tokens(value, self.of) if self._way != _MADE_WHOLE else value
@@ -208,9 +218,13 @@ class Placeholders:
             made = make(value, whole, hmac.digest(seed, b"%d" % turn, "sha256"))
         return self._write_letters(value, made)
 
+    def _find_open(self, value: bytes) -> tuple[tuple[int, int], ...]:
+        """Find what stays in a value."""
+        return find_open(value) if self._way == _MADE else ()
+
     def _write_letters(self, value: bytes, made: bytes) -> bytes:
         """Replace the letters outside of ASCII, too."""
-        if made.isascii() or self._way != _MADE:
+        if made.isascii() or self._way not in _WITH_LETTERS:
             return made
         return write_letters(made, hmac.digest(self._key, b"letters\0" + value, "sha256"))
 
@@ -220,10 +234,24 @@ class Placeholders:
         whole: the value with them.
         """
         tokens = find_tokens(value) if self._way != _MADE_WHOLE else ()
-        made = make_alike(whole, seed, tokens)
-        for start, end in tokens:
+        kept = _apart(tokens, self._find_open(value))
+        made = make_alike(whole, seed, kept)
+        for start, end in kept:
             made = made[:start] + whole[start:end] + made[end:]
         return made
+
+
+def _apart(
+    tokens: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Give the places of tokens, and those of others that are in no token, in order."""
+    tokens = list(tokens)
+    free = [
+        (first, last)
+        for first, last in others
+        if all(last <= start or end <= first for start, end in tokens)
+    ]
+    return sorted([*tokens, *free])
 
 
 def _make_plain(_value: bytes, whole: bytes, seed: bytes) -> bytes:

@@ -7,7 +7,7 @@
 | `user:password` in base64 | the colon | both are made alike and coded again |
 | a key in DER (the body of PEM) | length, lines | of Ed25519 and of elliptic curves it is another key; others do not load |
 | JSON | names, numbers, truth values | all other texts are made alike |
-| UUID | version, variant | |
+| UUID, also as `urn:uuid:` | version, variant | |
 | hexadecimal, base32, base64 | alphabet, padding, bits behind the end that are 0 | |
 | anything else | all but letters and digits | a digit for a digit, a small letter for a small one, a capital for a capital |
 
@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import shake_256
 
-from ...records.credential_parts import find_tokens
+from ...records.credential_parts import find_open, find_tokens
 from ..looks_like_secret import has_checksum
 from .prefixes import prefix_size
 
@@ -168,7 +168,7 @@ def _long_texts(claims: bytes) -> list[bytes]:
 def _has_made_tokens(value: bytes) -> bool:
     tokens = find_tokens(value)
     rest, at = list[bytes](), prefix_size(value)
-    for start, end in tokens:
+    for start, end in sorted((*tokens, *find_open(value))):
         rest.append(value[at:start])
         at = end
     around = b" ".join((*rest, value[at:]))

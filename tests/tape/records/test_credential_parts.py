@@ -2,6 +2,7 @@
 
 import base64
 import hmac
+from dataclasses import replace
 
 import pytest
 
@@ -9,8 +10,10 @@ from playhead.tape.headers.compared_fields import Linked, Space
 from playhead.tape.headers.linked_values import LinkedValues
 from playhead.tape.records.credential_parts import (
     find_in_protocols,
+    find_open,
     find_parts,
     find_tokens,
+    list_apart,
     list_tokens,
     write_pair,
     write_words,
@@ -18,7 +21,7 @@ from playhead.tape.records.credential_parts import (
 from playhead.tape.redaction.credential_fields import is_credential
 from playhead.tape.redaction.placeholders.same_form_value import reads_as_made
 from playhead.tape.redaction.redactor import Redactor
-from playhead.tests.support.exchanges import make_request
+from playhead.tests.support.exchanges import make_request, make_response
 
 TOKEN = b"kX9vQ2mL7pR4tZ8wB5nC1dF6gH3jK0sTyUqW"
 
@@ -154,6 +157,96 @@ def test_placeholders_are_made_as_a_tape_has_them() -> None:
     assert not other.make_as(before)
     assert not other.make_as(new.key_id)
     assert new.make_as(new.key_id)
+
+
+UUID = b"c3c2a7f0-1b2d-4c5e-8f90-a1b2c3d4e5f6"
+HEX = b"0f12e3d4c5b6a79880716253443526f7"
+
+
+@pytest.mark.parametrize(
+    ("value", "stays"),
+    [
+        (b"urn:uuid:" + UUID, [b"urn:uuid:"]),
+        (b"URN:UUID:" + UUID.upper(), [b"URN:UUID:"]),
+        (b"v4.local." + TOKEN, [b"v4.local."]),
+        (b"v1." + TOKEN, [b"v1."]),
+        (TOKEN + b";exp=1999999999;ttl='60'", [b"exp=1999999999", b"ttl='60'"]),
+        (TOKEN + b':x;scope="a:b c.d"', [b'scope="a:b c.d"']),
+        (b"ASIAQWERTYUIOPASDF12/20261128/eu-west-1/s3/aws4_request", [b"/20261128/eu-west-1/s3/aws4_request"]),
+        (b"urn:uuid:" + TOKEN, []),
+        (b"v1.short." + TOKEN, []),
+        (b"hunter2:" + TOKEN, []),
+        (b"pass=hunter2;" + TOKEN, []),
+        (TOKEN + b";scope=s3cret;exp=19999999990000", []),
+        (TOKEN + b";myexp=12;exp=12.5;scope=abcd1", []),
+        (b"v1.ab:exp=12", []),
+        (b'{"exp=12": "' + TOKEN + b'"}', []),
+        (b"asiaqwertyuiopasdf12/20261128/eu-west-1/s3/aws4_request", []),
+    ],
+)  # fmt: skip
+def test_what_is_no_secret_beside_tokens_stays(value: bytes, stays: list[bytes]) -> None:
+    """An agent may read it; it is found in the placeholder again, which is known as one, and has those of its tokens in it."""
+    assert [value[start:end] for start, end in find_open(value)] == stays
+    redactor = Redactor(b"key")
+    made = redactor.stands_for(value)
+    assert find_open(made) == find_open(value)
+    assert [made[start:end] for start, end in find_open(made)] == stays
+    assert [redactor.stands_for(one) for _, one in list_tokens(value)] == [
+        one for _, one in list_tokens(made)
+    ]
+    assert not stays or reads_as_made(made)
+    assert not stays or not reads_as_made(value)
+
+
+def test_what_stays_among_words() -> None:
+    """Each word has the placeholder that it has alone, but for a scope of several."""
+    redactor = Redactor(b"key")
+    value = b'v1.%b:%b;exp=1999999999; scope="a b"' % (UUID, HEX)
+    made = redactor.stands_for(value)
+    assert made == b'v1.%b:%b;exp=1999999999; scope="a b"' % (
+        redactor.stands_for(UUID),
+        redactor.stands_for(HEX),
+    )
+    older = Redactor(b"key")
+    assert older.make_as(hmac.digest(b"key", b"placeholders 6", "sha256")[:8].hex())
+    for one in (value, b"urn:uuid:" + UUID):
+        assert older.stands_for(one) != redactor.stands_for(one)
+        assert len(older.stands_for(one)) == len(one)
+    assert older.stands_for(TOKEN) == redactor.stands_for(TOKEN)
+    assert older.stands_for("pa55w\u00f6rd-of-\u00e9mile".encode()) == redactor.stands_for(
+        "pa55w\u00f6rd-of-\u00e9mile".encode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "apart"),
+    [
+        (b"urn:uuid:" + UUID, [UUID]),
+        (b"org7:" + TOKEN, [TOKEN]),
+        (b"v1.%b:%b;exp=1999999999" % (UUID, HEX), [b"v1." + UUID, HEX, UUID]),
+        (b"id." + TOKEN, [TOKEN]),
+        (b"ab/" + TOKEN + b"+1", []),
+        (b"sk-proj-" + TOKEN, []),
+        (TOKEN, []),
+        (b"|".join([TOKEN] * 9), [TOKEN] * 4),
+    ],
+)
+def test_what_is_taken_out_of_a_credential_is_replaced_by_itself(
+    value: bytes, apart: list[bytes]
+) -> None:
+    """In whatever follows, and in the replay as well: its agent takes the placeholder out of the placeholder."""
+    assert list_apart(value) == apart
+    recorded, replay = Redactor(b"key"), Redactor(b"key")
+    answer = replace(make_response(b"{}"), headers=((b"x-auth-token", value),))
+    kept, places, _ = recorded.response(answer)
+    replay.learn(kept, places)
+    for one in apart:
+        made = recorded.stands_for(one)
+        body = b'{"id": "%b"}'
+        came, _ = recorded.request(make_request("POST https://a.test/", body % one))
+        again, _ = replay.request(make_request("POST https://a.test/", body % made))
+        assert came.body == body % made
+        assert (again.body, again.secrets) == (came.body, came.secrets)
 
 
 def test_a_token_in_a_url_and_in_basic_is_one() -> None:
