@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from ...records.credential_parts import find_tokens
 from ..credential_fields import AUTHORIZATION, COOKIE, KEY, SECRET, SIGNATURE, TOKEN
 from ..harmless import is_doubtful, is_harmless
 from ..looks_like_secret import (
@@ -36,9 +37,9 @@ from .secrets_by_sibling_fields import MARKED
 from .secrets_in_tables import COLUMN, WEB_KEY, find_in_column, find_web_key
 
 _NAME = (
-    "(?:(?:pass(?:word|wd|phrase|code)?|pwd|psk)(?:[12]|[_-]?confirm(?:ation)?)?|secret(?:[_-]?key)?|token|jwt|credentials?|assertion|verifier|auth|bearer|"
-    "(?:api|access|private|auth|signing|encryption|account|shared|master|app|session|service)[_-]?key|[a-z0-9_-]key|key[_-]?base|keybase|"
-    "session[_-]?id|device[_-]?code|(?:recovery|backup|scratch)[_-]?code|security[_-]?token|auth(?:orization)?[_-]?code|appid|digest|cookie|session|signature)"
+    "(?:(?:pass(?:word|wd|phrase|code)?|pwd|psk)(?:[12]|[_-]?confirm(?:ation)?)?|secret(?:[_. -]{0,2}key)?|token|jwt|credentials?|assertion|verifier|auth|bearer|"
+    "(?:api|access|private|auth|signing|encryption|account|shared|master|app|session|service)[_. -]{0,2}key|[a-z0-9_-]key|key[_-]?base|keybase|"
+    "session[_-]?id|device[_-]?code|(?:recovery|backup|scratch)[_. -]?code|security[_-]?token|auth(?:orization)?[_-]?code|appid|digest|cookie|session|signature)"
     "(?:[_-]?(?:value|string|binary|b64|base64))?"
 )
 _V = "[A-Za-z0-9_./+=~!@#$%^*|?&,:-]"
@@ -47,6 +48,11 @@ _SIGNED_V = "[!#-&(-\\[\\]-_a-~]"
 _BLANK = "(?:[ \\t]|\\\\{1,7}t|\\xc2\\xa0|\\\\{1,7}u00a0)"
 """A blank, a tab or a non-breaking space, in a string of JSON too."""
 _Q = "(?:\\\\{0,7}[\"'`\\]])"
+_WHITE = (
+    "(?:[ \\t'`]|\\\\{1,7}(?:[nrt\"']|u(?:00[aA]0|20[026][0-9a-fA-F]|[fF][eE][fF][fF]))|"
+    "\\xc2\\xa0|\\xe2\\x80[\\x80-\\xaf]|\\xe2\\x81\\xa0|\\xef\\xbb\\xbf)"
+)
+"""What may be in quotes before a value: a blank of any kind, in a string of JSON too, or quotes of its own."""
 _INTO = "(?:\\[\\s{0,8}|- |[>|][-+]?(?:\\s|\\\\n){1,8})?"
 """What may be between a name and its value in lists and blocks."""
 _ASSIGN = (
@@ -59,10 +65,15 @@ _ASSIGN = (
     + _BLANK
     + "){0,8}"
     + _INTO
-    + "(?:\\\\{0,7}[\"'`]|base64:)?"
+    + "(?:\\\\{0,7}[\"'`]"
+    + "[ \\t]{0,4}|base64:)?"
     + _SIGNED_V
     + "{8}"
 )
+_WHITE_FIRST = (
+    _NAME + "s?\\\\{0,7}[\"']\\s{0,2}:\\s{0,4}\\\\{0,7}[\"']" + _WHITE + "{1,4}" + _SIGNED_V + "{8}"
+)
+"""Of JSON alone: anywhere else blanks are looked for in half the speed."""
 _MAP = _NAME + "s?" + _Q + "{0,2}\\s{0,2}:\\s{0,4}[{\\[]"
 """Without what is in it: what nearly all JSON has would be tried at each place."""
 _ATTRIBUTE = _NAME + "\\\\{0,7}[\"']\\s{1,4}(?:value|content)=\\\\{0,7}[\"']" + _V + "{8}"
@@ -88,9 +99,18 @@ _XML = (
 )
 _VALUE_FORWARD = re.compile(rb"[A-Za-z0-9_./+=~!@#$%^*|?:<>-]+")
 _VALUE_PLAIN = re.compile(rb"[A-Za-z0-9_./+=~!@#$%^*|?:-]+")
+_WORDS_OF_KEYS = (
+    rb"ipa|ssecca|etavirp|htua|gningis|noitpyrcne|tnuocca|derahs|retsam|ppa|noisses|ecivres|terces"
+)
+_WORDS_OF_CODES = rb"yrevocer|pukcab|hctarcs"
 _BACK = re.compile(
-    rb"(?P<quote>[\"'`]\\{0,7})?(?::46esab)?[bru]?(?:\s{0,8}\[| -|(?:\s|n\\){1,8}[-+]?[|>])?(?:\s|n\\|t\\{1,7}|\xa0\xc2|0a00u\\{1,7}){0,8}(?P<sep>>=|=::|=[:?+]|[:=])(?:[ \t]|t\\{1,7}|\xa0\xc2|0a00u\\{1,7}){0,8}(?P<close>(?:[\"'`\]]\\{0,7}){0,2})"
-    rb"(?P<name>[A-Za-z0-9_.$%-]{1,80})(?P<open>[\"'`]\\{0,7})?"
+    rb"(?:(?:[ \t'`]|[nrt\"']\\{1,7}|[0-9a-fA-F]{4}u\\{1,7}|\xa0\xc2|[\x80-\xaf]\x80\xe2|\xa0\x81\xe2|\xbf\xbb\xef){0,4}(?P<quote>[\"'`]\\{0,7}))?"
+    rb"(?::46esab)?[bru]?(?:\s{0,8}\[| -|(?:\s|n\\){1,8}[-+]?[|>])?(?:\s|n\\|t\\{1,7}|\xa0\xc2|0a00u\\{1,7}){0,8}(?P<sep>>=|=::|=[:?+]|[:=])(?:[ \t]|t\\{1,7}|\xa0\xc2|0a00u\\{1,7}){0,8}(?P<close>(?:[\"'`\]]\\{0,7}){0,2})"
+    rb"(?P<name>[A-Za-z0-9_.$%-]{1,80}(?:(?:(?<=[yY][eE][kK]) {1,2}(?i:"
+    + _WORDS_OF_KEYS
+    + rb")|(?<=[eE][dD][oO][cC]) {1,2}(?i:"
+    + _WORDS_OF_CODES
+    + rb"))(?![A-Za-z0-9]))?)(?P<open>[\"'`]\\{0,7})?"
 )
 """What precedes a value, backwards."""
 _SPACE = rb"(?:[ \t]|\\+t|\xc2\xa0|\\+u00a0|\xef\xbb\xbf|\\+ufeff)"
@@ -134,6 +154,10 @@ _SEPARATED = re.compile(r"[^a-z0-9]")
 _KEY_WORD = re.compile(r"[_-][Kk][Ee][Yy]|[a-z0-9]Key(?!s)")
 """`key` as a word of its own. In a list of `conditionKeys` are names."""
 _LAST = re.compile(r"[.\s:]")
+_TWO_WORDS = re.compile(
+    rf"(?i)({_WORDS_OF_KEYS.decode()[::-1]})[. ]{{1,2}}(?=key)|({_WORDS_OF_CODES.decode()[::-1]})[. ]{{1,2}}(?=code)"
+)
+"""Words that make a secret of the next one: alone it names something else."""
 
 _CODES = ("recoverycode", "backupcode", "scratchcode")
 """What logs in without the second factor."""
@@ -200,7 +224,8 @@ class Place(NamedTuple):
 @lru_cache(maxsize=4096)
 def read_name(name: bytes) -> Place | None:
     """Say what a name names, or None where it names no secret."""
-    written = _LAST.split(name.decode("latin-1").rstrip("."))[-1]
+    joined = _TWO_WORDS.sub(r"\1\2_", name.decode("latin-1").rstrip("."))
+    written = _LAST.split(joined)[-1]
     text = written.lower()
     plain = _SEPARATED.sub("", text)
     for suffix in ("base64", "b64", "value", "string", "binary", "1", "2"):
@@ -318,8 +343,10 @@ def _find_in_list(context: Context, end: int, strings: Strings) -> list[Found] |
         if item is None:
             break
         value = item[2]
-        if value and place.test(value):
-            found.append(Found(item.start(2), item.end(2), place.kind, learn=True))
+        inside = _find_accepted(value, place, accepted=place.test(value)) if value else None
+        if inside is not None:
+            at = item.start(2)
+            found.append(Found(at + inside[0], at + inside[1], place.kind, learn=True))
         if item[3] == b"]":
             break
         at = item.end()
@@ -374,6 +401,8 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
             return None
     if data[first - 1 : first] == b":" and read["sep"] == b":" and start - first == len(name) + 1:
         return None  # the name of a resource: its parts have colons between them
+    if read["sep"] == b":" and not read["close"] and data.startswith(b"//", start):
+        return None  # the scheme of a URL: `otpauth://`
     if data[first - 2 : first] == b"::" or data[max(0, first - 24) : first].rpartition(b"urn:")[1]:
         return None  # a class of a schema, a name of a namespace
     place = read_name(name)
@@ -383,6 +412,9 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
     quote = (read["quote"] or b"")[::-1]
     end = _value_end(data, start, quote, strings)
     delimited = bool(quote)
+    if quote:
+        start = _BLANKS_BEFORE.match(data, start, end).end()  # type: ignore[union-attr]
+        end -= _BLANKS_BEHIND.match(data[start:end][::-1]).end()  # type: ignore[union-attr]
     if not quote and data[first - 1 : first] == b";":
         start, end, delimited = _in_braces(data, start, end)
     elif not quote and _LINE.search(data, max(0, first - 48), first) is not None:
@@ -402,7 +434,7 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
         read["sep"][::-1],
         read["close"][::-1],
         data[max(0, first - 48) : first],
-        tight=read.start("sep") == len(quote),
+        tight=read.start("sep") == max(read.end("quote"), 0),
         delimited=delimited,
         runs=data[first - 1 : first] == b" " and _COMMAND_BEHIND.match(data, end) is not None,
         data=data,
@@ -410,12 +442,16 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
         end=end,
     )
     member = one.is_member()
-    if _is_credential_in_place(one):
-        return Found(start, start + len(value), place.kind, learn=True)
-    if strings.is_prompt(first, len(quote) - 1, member=member) or not _is_named_secret(one):
+    accepted = _is_credential_in_place(one)
+    if not accepted:
+        if strings.is_prompt(first, len(quote) - 1, member=member):
+            return None
+        accepted = _is_named_secret(one)
+    inside = _find_accepted(value, place, accepted=accepted)
+    if inside is None:
         return None
     declared = member and place.declared
-    return Found(start, start + len(value), place.kind, learn=True, declared=declared)
+    return Found(start + inside[0], start + inside[1], place.kind, learn=True, declared=declared)
 
 
 def _plain(value: bytes) -> bytes:
@@ -427,6 +463,10 @@ def _decode(escape: re.Match[bytes]) -> bytes:
     return chr(int(escape[1], 16)).encode("utf-8", "surrogatepass")
 
 
+_WRAPPED = re.compile(
+    rb"(?:\{[\w+/=.-]{12,256}\}|\[[\w+/=.-]{12,256}\]|\([\w+/=.-]{12,256}\))(?=[&;\s\\]|\Z)"
+)
+"""One word between brackets."""
 _CALLED = re.compile(rb" {1,32}\([^()\n;]{0,200}\);")
 """Arguments in a column of their own, in C and its like, up to the end of the statement."""
 
@@ -438,6 +478,8 @@ def _value_end(data: bytes, start: int, quote: bytes, strings: Strings) -> int:
         if end >= 0:
             return end if data.find(b"\n", start, end) < 0 else start
     end = min(strings.run_end(start, _VALUE_FORWARD), start + MAX_VALUE)
+    if end == start and (wrapped := _WRAPPED.match(data, start)) is not None:
+        return wrapped.end()
     if end == start or data[end : end + 1] in (b"(", b"[", b"{"):
         return start
     if (
@@ -452,6 +494,60 @@ def _value_end(data: bytes, start: int, quote: bytes, strings: Strings) -> int:
     if end > start and data[end - 1] in _STOPS:
         return start + len(data[start:end].rstrip(_STOPS))
     return end
+
+
+_BLANK_ESCAPES = rb"u(?:00[aA]0|20[026][0-9a-fA-F]|[fF][eE][fF][fF])"
+_BLANKS_BEFORE = re.compile(
+    rb"(?:\s|\\+(?:[nrt]|%s)|\xc2\xa0|\xe2\x80[\x80-\xaf]|\xe2\x81\xa0|\xef\xbb\xbf)*"
+    % _BLANK_ESCAPES
+)
+_BLANKS_BEHIND = re.compile(
+    rb"(?:\s|[nrt]\\+|(?:0[aA]00|[0-9a-fA-F][026]02|[fF][fF][eE][fF])u\\+|\xa0\xc2|[\x80-\xaf]\x80\xe2|\xa0\x81\xe2|\xbf\xbb\xef)*"
+)
+"""Blanks behind a value, read backwards."""
+_SIGNS = rb"[\s{}\[\]()<>|$*%#@&,;!?^'\"`/]"
+_CODED_SIGNS = rb"%(?:0[9aAdD]|2[0-9aAcCfF]|3[bBcCeEfF]|40|5[bBdDeE]|60|7[b-dB-D])"
+_SIGNS_BEFORE = re.compile(
+    rb"(?:%s|%s|\\+(?:[nrt\"'/]|%s))*+(?:[0-9]{1,20}+(?:[|:;,~#]|%%7[cC]|%%3[aAbB]))?"
+    % (_CODED_SIGNS, _SIGNS, _BLANK_ESCAPES)
+)
+_SIGNS_BEHIND = re.compile(
+    rb"(?:(?:[aAdD9]0|[0-9aAcCfF]2|[bBcCeEfF]3|04|[bBdDeE]5|06|[b-dB-D]7)%%|%s\\*)*+(?:[0-9]{1,20}+(?:[|:;,~#&]|[cC]7%%|[aAbB]3%%))?"
+    % _SIGNS
+)
+"""Read backwards."""
+_TEMPLATES = (b"${", b"{{", b"%(", b"$(", b"<%", b"#{", b"@{", b"{%", b"//", b"%7B%7B", b"$%7B")
+"""How what is filled in later begins, and an address."""
+
+
+def _find_inner(value: bytes, place: Place) -> tuple[int, int] | None:
+    """Find a value that has signs around it, or a number beside it: braces of a GUID, slashes, the time when it ends.
+
+    Signs are those of templates, paths and patterns, too: what is between them has to be random.
+    """
+    if place.plain in _BARE or place.doubtful or value.startswith(_TEMPLATES):
+        return None
+    value = value[:_JUDGED]
+    first = _SIGNS_BEFORE.match(value).end()  # type: ignore[union-attr]
+    last = len(value) - _SIGNS_BEHIND.match(value[::-1]).end()  # type: ignore[union-attr]
+    inner = value[first:last]
+    # With escapes in it the value is looked at again, once they are undone.
+    if len(inner) == len(value) or b"%" in inner or b"\\" in inner or not is_strong(inner):
+        return None
+    # One of several parts of a path is no secret.
+    is_path = b"/" in inner and value[:1] in (b"/", b"%")
+    return None if is_path else (first, last)
+
+
+def _find_accepted(value: bytes, place: Place, *, accepted: bool) -> tuple[int, int] | None:
+    """Find what is secret of a value: what is between its signs, if that is a token which has a placeholder of its own in that of the value.
+
+    accepted: whether the value passes the test of its place.
+    """
+    inner = _find_inner(value, place)
+    if accepted and (inner is None or inner not in find_tokens(value)):
+        return 0, len(value)
+    return inner
 
 
 _MOST_ESCAPED = 32
@@ -584,12 +680,13 @@ def _is_credential_in_place(one: _Assigned) -> bool:
         return len(value) >= 32 and is_random(value) and is_strong(value)
     if not bare or one.quote:
         return False
-    if line and place.plain not in _BARE:
+    # Two words with a blank between them are those of a sentence as well.
+    if line and place.plain not in _BARE and b" " not in name:
         setting = one.separator == b"=" or (capitals and one.separator in _SETTING)
         if (setting or place.password) and one.is_generated():
             return True
         return place.test(value) if setting else place.accepts(value)
-    if one.separator == b"=" and one.tight and one.before[-1:] in _LISTED:
+    if one.separator == b"=" and one.tight and one.before[-1:] in _LISTED and b" " not in name:
         # A connection string, a query, words of libpq.
         return one.is_generated() or place.test(value) or (one.connects() and is_loose(value))
     return False
@@ -615,11 +712,11 @@ _PAIR_VALUE = re.compile(
 _PAIR_FAR = re.compile(
     rb"[^{}]{0,200}?\\*[\"'](?:[Vv]alue|ParameterValue)\\*[\"']\s*[:=]\s*(\\*[\"'])()([^\"'\\\s]{8,4096})\1"
 )
-_PAIR_OPENED = re.compile(rb"(?:\s|\\+n)*(?:\\*[\"'][Vv]alue\\*[\"']\s*:\s*)?\\*[\"']")
+_PAIR_OPENED = re.compile(rb"(?:\s|\\+n)*(?:\\*[\"'][Vv]alue\\*[\"']\s*:\s*)?(?:(?=(\[))|\\*[\"'])")
 _SESSIONS = frozenset(
     (b"session", b"sessionid", b"session_id", b"sid", b"connect.sid", b"phpsessid", b"jsessionid")
 )
-_PAIR_NAME = re.compile(rb"(?:\s|n\\+)*[\"']\\*([A-Za-z0-9_.-]{1,80})([\"']\\*)")
+_PAIR_NAME = re.compile(rb"(?:\s|n\\+)*[\"']\\*([A-Za-z0-9_. -]{1,80})([\"']\\*)")
 """A name in quotes, read backwards from what is behind it."""
 _MEMBER_NAME = re.compile(
     rb"(\\*[\"'])(?:Parameter)?(?:[Nn]ame|[Kk]ey)\1(?:\s|\\+n){0,8}:(?:\s|\\+n){0,8}\1\Z"
@@ -665,7 +762,8 @@ def _find_by_name(
     if data[end - 1 : end] == b",":
         if cookies:
             opened = _PAIR_OPENED.match(data, end, end + 200)
-            if opened is not None and (some := _cookies_behind(data, opened.end())):
+            find = _cookies_listed if opened is not None and opened[1] else _cookies_behind
+            if opened is not None and (some := find(data, opened.end())):
                 return some
         else:
             found = _PAIR_VALUE.match(data, end, end + 4400) or _PAIR_FAR.match(
@@ -681,7 +779,10 @@ def _find_by_name(
     accepted = place.accepts(value) if place is not None and not own else is_strong(value)
     if accepted or (found[2].lower().startswith(b"basic") and is_basic(value)):
         return Found(found.start(3), found.end(3), KEY, learn=True)
-    return None
+    inside = _find_inner(value, place) if place is not None else None
+    if inside is None:
+        return None
+    return Found(found.start(3) + inside[0], found.start(3) + inside[1], KEY, learn=True)
 
 
 def _find_before(data: bytes, start: int, quote: bytes) -> re.Match[bytes] | None:
@@ -897,11 +998,20 @@ _COOKIES = re.compile(rb"([A-Za-z0-9_.$-]{1,64})=([^\s;\"'\\,]{12,4096})")
 
 _OPENED = re.compile(rb" ?\\{0,7}[\"']")
 """What may be between the name of a field and its cookies."""
+_LIST_OPENED = re.compile(rb"(?:\s|\\+[nrt]){0,64}(?=(\[|- ))")
+"""The same where the field has a list of values."""
+_LIST_VALUE = re.compile(rb"(?:[\s,\[]|\\+[nrt]){0,64}(- )?(\\*[\"'])?")
+"""What is before a value in such a list: of JSON, of Python, of YAML."""
+_LISTED_COOKIES = 32 * 1024
+"""Of a list of cookies, how much is looked at."""
 
 
 def _find_cookie(context: Context, end: int, _strings: Strings) -> list[Found]:
-    """Look at the long values of a line of cookies."""
+    """Look at the long values of a line of cookies, or of each one in a list of them."""
     data = context.data
+    listed = _LIST_OPENED.match(data, end)
+    if listed is not None:
+        return _cookies_listed(data, listed.start(1))
     opened = _OPENED.match(data, end)
     return _cookies_behind(data, opened.end() if opened else end)
 
@@ -913,6 +1023,26 @@ def _cookies_behind(data: bytes, start: int) -> list[Found]:
         cut = data.find(mark, start, stop)
         stop = cut if cut >= 0 else stop
     return _cookies_between(data, start, stop)
+
+
+def _cookies_listed(data: bytes, start: int) -> list[Found]:
+    """Look at the long values of the cookies in a list of strings, as frameworks and gateways write a field that may come twice."""
+    found: list[Found] = []
+    at, last = start, min(len(data), start + _LISTED_COOKIES)
+    for _ in range(_MOST_ITEMS):
+        item = _LIST_VALUE.match(data, at, last)
+        if item is None or not (item[1] or item[2]):
+            break
+        if item[2]:
+            stop = _quote_end(data, item.end(), item[2])
+        else:
+            line = _LINE_SIGNS.search(data, item.end(), last)
+            stop = line.start() if line else last
+        if not 0 <= stop < last:
+            stop = last
+        found += _cookies_between(data, item.end(), stop)
+        at = stop + len(item[2] or b"")
+    return found
 
 
 def _cookies_between(data: bytes, start: int, stop: int) -> list[Found]:
@@ -1029,7 +1159,10 @@ def _find_part(context: Context, end: int, _strings: Strings) -> Found | None:
     stop = _PART_END.search(data, start, start + MAX_VALUE)
     value = data[start : stop.start() if stop else min(len(data), start + MAX_VALUE)]
     accepted = is_loose(value) if place.declared else place.accepts(value)
-    return Found(start, start + len(value), place.kind, True, place.declared) if accepted else None
+    inside = _find_accepted(value, place, accepted=accepted)
+    if inside is None:
+        return None
+    return Found(start + inside[0], start + inside[1], place.kind, True, place.declared)
 
 
 Confirm = Callable[[Context, int, Strings], Found | list[Found] | None]
@@ -1038,6 +1171,7 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head(_ASSIGN, caseless=True), _find_assigned),
     (Head(_SHORT, caseless=True), _find_short),
     (Head(_ESCAPED, caseless=True), _find_escaped),
+    (Head(_WHITE_FIRST, caseless=True), _find_assigned),
     (Head(_MAP, caseless=True), _find_inside),
     (Head(_ATTRIBUTE, caseless=True), _find_behind("attribute")),
     (Head(_PLIST, caseless=True), _find_behind("plist")),
@@ -1067,7 +1201,9 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     ),
     (HEADER_LINE, find_in_header_line),
     (
-        Head("(?:^|[^a-z]|\\\\[nrt])(?:set-)?cookie2?\\\\{0,7}[\"']? ?[:=] ?[\"']?", caseless=True),
+        Head(
+            "(?:^|[^a-z]|\\\\[nrt])(?:set-)?cookie[2s]?\\\\{0,7}[\"']? ?[:=] ?[\"']?", caseless=True
+        ),
         _find_cookie,
     ),
     (

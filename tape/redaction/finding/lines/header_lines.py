@@ -39,11 +39,11 @@ _NAMES = (
     _PROTOCOLS,
 )
 _LONGEST_FIRST = sorted(_NAMES, key=len, reverse=True)
-_BETWEEN = r"\\{0,7}[\"']?\s?:\s?\\{0,7}[\"']?"
-"""What is between a name and its value, in JSON too."""
+_BETWEEN = r"\\{0,7}[\"']?\s?:\s?(?:\[(?:\s|\\{1,7}n){0,24})?\\{0,7}[\"']?"
+"""What is between a name and its value, in JSON too, where it may be the first one of a list."""
 HEADER_LINE = Head(f"(?:{'|'.join(_LONGEST_FIRST)}){_BETWEEN}[A-Za-z0-9/]", caseless=True)
 _NAME = re.compile(
-    rb"[\"']?\\{0,7}\s?:\s?[\"']?\\{0,7}(%s)"
+    rb"[\"']?\\{0,7}(?:(?:\s|n\\{1,7}){0,24}\[)?\s?:\s?[\"']?\\{0,7}(%s)"
     % "|".join(name[::-1] for name in _LONGEST_FIRST).encode(),
     re.IGNORECASE,
 )
