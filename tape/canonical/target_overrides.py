@@ -35,7 +35,9 @@ from ...config.targets.host_interpretations import (
 from ...config.targets.path_interpretations import decode, split_pairs, upper_triplets
 from ...config.targets.request_interpretations import ANY_METHOD, ANY_PATH, NO_MORE, More
 from ..exchange import Headers, HttpRequest, Request
+from ..headers.shipped_lists import STDIO_COMMAND
 from ..records.content_coding import undo_coding
+from .json_rpc_client_ids import STDIO_HOST
 
 
 class ClaimKind(StrEnum):
@@ -336,6 +338,8 @@ def _in_urls(headers: Headers, scheme: str, host: str, port: int) -> Iterator[Cl
     """Give the hosts of the absolute URLs in fields that make no other claim."""
     for name, value in headers:
         if _may_have_url(value):
+            if host == STDIO_HOST and name.lower() == STDIO_COMMAND:
+                continue  # it says how a program was started, and goes to nobody
             squashed = _squash(name)
             if squashed not in _HARMLESS and _kind_of(name.lower(), squashed) in _WITHOUT_URLS:
                 text = value.decode("latin-1")

@@ -17,6 +17,7 @@ from playhead.tape.canonical.canonical_request import (
     fingerprint,
     raw_key,
 )
+from playhead.tape.canonical.json_rpc_client_ids import STDIO_HOST
 from playhead.tape.canonical.target_overrides import (
     Claim,
     ClaimKind,
@@ -46,6 +47,17 @@ def _claims(*headers: tuple[bytes, bytes], target: str = "/", method: str = "POS
 def test_a_name_in_other_writing_agrees(host: bytes) -> None:
     """Case, a trailing dot and the scheme's own port say nothing else."""
     assert _claims((b"Host", host)) == []
+
+
+def test_the_command_of_a_server_over_pipes_is_no_address() -> None:
+    """It says how a program was started; at any other host nobody knows the field."""
+    started = (
+        b"playhead-stdio-command",
+        b"server.py https://mcp.example/sse postgres://u@db.example/x",
+    )
+    here = find_claims("POST", "http", STDIO_HOST, 80, "/server.py", (started,), named=True)
+    assert here == ()
+    assert _claims(started) == ["url mcp.example", "url u@db.example"]
 
 
 @pytest.mark.parametrize(
