@@ -216,7 +216,16 @@ def note_outcome(pending: PendingExchange, exchange: Exchange) -> Event:
     """Make what the log says of an exchange that has ended."""
     live = exchange.verdict in SENT_OUT
     uncounted = pending.usage.is_call is False
-    return outcome_event(exchange, live=live, usage=pending.usage.counted, uncounted=uncounted)
+    websocket = pending.websocket
+    # Its messages are written before it, on this thread.
+    replaced = isinstance(websocket, WebSocketRecorder) and websocket.has_replaced_answer
+    return outcome_event(
+        exchange,
+        live=live,
+        usage=pending.usage.counted,
+        uncounted=uncounted,
+        replaced_message=replaced,
+    )
 
 
 def note_gone(pending: PendingExchange, exchange: Exchange) -> Event:

@@ -101,12 +101,14 @@ def outcome_event(
     live: bool = False,
     usage: CountedUsage | None = None,
     uncounted: bool = False,
+    replaced_message: bool = False,
 ) -> Event:
     """Give the event that closes an exchange.
 
     live: it left in a playback; the event says why it might.
     usage: the usage counted for the exchange, if it was counted.
     uncounted: it did not leave, and is no call that a limit counts.
+    replaced_message: redaction replaced a value in a message of the server, on its WebSocket.
     """
     response, fault, gone = exchange.response, exchange.fault, exchange.gone
     data: dict[str, object] = {
@@ -138,7 +140,7 @@ def outcome_event(
         data["gone_us"] = gone.at_us
         if gone.aborted:
             data["aborted"] = True
-    if exchange.has_replaced_answer:
+    if exchange.has_replaced_answer or replaced_message:
         data["replaced"] = True
         if exchange.has_unloadable_key:
             data["unloadable_key"] = True

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ...store import StoreUnwritable
 from ...tape.exchange import (
+    Message,
     MessageKind,
     RawClose,
     RawMessage,
@@ -47,6 +48,8 @@ class WebSocketRecorder(WebSocket):
         self.backlog = 0
         """Bytes that may not be written yet."""
         self.close: RawClose | None = None
+        self.has_replaced_answer = False
+        """Whether redaction replaced a value in a message of the server that is written."""
 
     @property
     def holed(self) -> bool:
@@ -89,7 +92,7 @@ class WebSocketRecorder(WebSocket):
                 pending.seq,
                 self._messages,
                 message,
-                pending.open_run.redactor.message,
+                self._redact,
                 originals=pending.open_run.keeps_originals and not from_client,
             )
         except StoreUnwritable as error:
@@ -100,6 +103,12 @@ class WebSocketRecorder(WebSocket):
         self.backlog += len(data) + _OWN_BYTES
         self._unflushed += len(data) + _OWN_BYTES
         self._ask()
+
+    def _redact(self, came: RawMessage) -> Message:
+        """Take the secrets out of a message. Runs on the writer's thread."""
+        message = self._pending.open_run.redactor.message(came)
+        self.has_replaced_answer |= bool(message.secrets) and not message.from_client
+        return message
 
     def end(self, code: int, reason: str, *, by_client: bool) -> None:
         """Note a closing frame, or 1006 for a connection that ended without one; the second answers the first."""

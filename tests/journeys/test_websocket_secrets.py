@@ -153,6 +153,7 @@ async def test_what_the_server_said_comes_back(tmp_path: Path) -> None:
             (first,) = await _talk(running, url, say(FIRST))
             await _talk(running, url, [first, f"again: {first}"])
             await running.end("r")
+            recorded = build(running.store, running.store.runs.get("r"))
             origin.stop()
             running.play()
             (given,) = await _talk(running, url, say(FIRST))
@@ -161,4 +162,4 @@ async def test_what_the_server_said_comes_back(tmp_path: Path) -> None:
             await running.end("r@1")
             receipt = build(running.store, running.store.runs.get("r@1"))
     assert receipt.faithful, receipt.to_json()
-    assert receipt.answers_replaced == 2
+    assert receipt.answers_replaced == recorded.answers_replaced == 2
