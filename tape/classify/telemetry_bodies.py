@@ -125,6 +125,37 @@ _ITEMS = frozenset(
 """What the first item of an envelope may be. Source: Sentry's "Envelope Items"."""
 _EVENT = frozenset(("platform", "exception", "level", "logger", "sdk"))
 """Members of an event beside its id, of which one is there."""
+_MEMBERS = _EVENT | frozenset(
+    (
+        *("event_id", "timestamp", "start_timestamp", "received", "type", "version", "project"),
+        *(
+            "message",
+            "logentry",
+            "transaction",
+            "transaction_info",
+            "culprit",
+            "server_name",
+            "site",
+        ),
+        *("release", "dist", "environment", "tags", "extra", "modules", "fingerprint", "checksum"),
+        *(
+            "errors",
+            "stacktrace",
+            "template",
+            "breadcrumbs",
+            "user",
+            "request",
+            "contexts",
+            "threads",
+        ),
+        *("debug_meta", "spans", "measurements", "time_spent", "repos", "http", "query", "session"),
+        *("_meta", "_metrics", "key_id", "trimHeadFrames"),
+    )
+)
+"""All members of an event, those of older clients too. Source: Sentry's "Event Payloads", Raven for Python and JavaScript."""
+_OLD_MEMBERS = ("sentry.interfaces.", "session:")
+"""How further members of older clients begin."""
+_EVENT_ID = re.compile("[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def _reads_envelope(_request: HttpRequest, body: bytes) -> bool:
@@ -138,7 +169,13 @@ def _reads_envelope(_request: HttpRequest, body: bytes) -> bool:
 
 def _reads_event(_request: HttpRequest, body: bytes) -> bool:
     event = _read_members(body)
-    return "event_id" in event and not _EVENT.isdisjoint(event)
+    named = event.get("event_id")
+    return (
+        isinstance(named, str)
+        and _EVENT_ID.fullmatch(named) is not None
+        and not _EVENT.isdisjoint(event)
+        and all(name in _MEMBERS or name.startswith(_OLD_MEMBERS) for name in event)
+    )
 
 
 _READERS: tuple[tuple[re.Pattern[str], Callable[[HttpRequest, bytes], bool]], ...] = (

@@ -50,7 +50,16 @@ REPORTS = [
     post("/api/public/otel/v1/traces", {"resourceSpans": [RESOURCE]}),
     post("/api/4/envelope/", ENVELOPE, b"application/x-sentry-envelope"),
     post("/api/4/envelope", gzip.compress(ENVELOPE), b"text/plain;charset=UTF-8", GZIP),
-    post("/api/4/store/", {"event_id": "1", "platform": "python"}),
+    post("/api/4/store/", {"event_id": "9f86d081884c7d659a2feaa0c55ad015", "platform": "python"}),
+    post(
+        "/api/4/store/",
+        {
+            "event_id": "9f86d081884c7d659a2feaa0c55ad015",
+            "level": "error",
+            "sentry.interfaces.Message": {},
+            "extra": {"order": 7},
+        },
+    ),
 ]
 DEEDS = [
     # other bodies at these paths
@@ -86,10 +95,21 @@ DEEDS = [
     post("/api/4/envelope/", b'{"sdk":{}}\n{"signer":"x"}'),
     post("/api/4/store/", {"item": 7}),
     post("/api/4/store/", {"event_id": "1", "tickets": 2}),
+    post("/api/4/store/", {"event_id": "1", "platform": "python"}),
+    post(
+        "/api/4/store/",
+        {
+            "event_id": "9f86d081884c7d659a2feaa0c55ad015",
+            "platform": "python",
+            "order": {"amount": 5},
+        },
+    ),
     # the same bodies elsewhere
     post("/v1/orders", {"resourceSpans": [RESOURCE]}),
     post("/api/public/scores", {"batch": [INGESTED]}),
-    post("/api/shop/store/", {"event_id": "1", "platform": "python"}),
+    post(
+        "/api/shop/store/", {"event_id": "9f86d081884c7d659a2feaa0c55ad015", "platform": "python"}
+    ),
     # analytics of others at a host of one's own
     post("/engage", {"$set": {"plan": "paid"}}),
     post("/v1/identify", {"userId": "7", "traits": {}}),
