@@ -3,8 +3,12 @@
 Apart from what looks for them (`seen_before_sent.py`), as each recording ends with it, and looks for none.
 """
 
+import base64
+import hashlib
 import re
-from collections.abc import Callable, Iterable
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 HashWord = Callable[[bytes], str]
 """Gives the keyed hash of a word."""
@@ -50,6 +54,45 @@ def find_parts(text: bytes) -> set[bytes]:
                 behind = _LETTERS.match(one)
                 found.update((one, one[behind.end() :]) if behind else (one,))
     return {one for one in found if len(one) >= _LEAST and _DIGIT.search(one)}
+
+
+_NAMESPACES = (uuid.NAMESPACE_DNS, uuid.NAMESPACE_URL, uuid.NAMESPACE_OID, uuid.NAMESPACE_X500)
+_DIGESTS = (
+    *(hashlib.md5, hashlib.sha1, hashlib.sha224, hashlib.sha256, hashlib.sha384, hashlib.sha512),
+    *(hashlib.blake2b, hashlib.sha3_256),
+)
+_OF_UUIDS = (hashlib.md5, hashlib.sha1, hashlib.sha256)
+_VERSIONS = (3, 4, 5, 8)
+_LONGEST = 4096
+
+
+def list_derived(word: bytes) -> Iterator[bytes]:
+    """Give what programs make of a word to have an id that is always the same: its digests, a UUID of it, base64, hex.
+
+    A UUID is taken as it is written, and as its bytes.
+    """
+    if not word or len(word) > _LONGEST:
+        return
+    told = [word]
+    with suppress(ValueError):
+        told.append(uuid.UUID(word.decode("latin-1")).bytes)
+    for one in told:
+        for made in (one, *(digest(one).digest() for digest in _DIGESTS)):
+            yield made.hex().encode()
+            yield base64.b64encode(made)
+            yield base64.urlsafe_b64encode(made)
+        for before in (b"", *(space.bytes for space in _NAMESPACES)):
+            for digest in _OF_UUIDS:
+                first = digest(before + one).digest()[:16]
+                yield from (_make_uuid(first, version) for version in _VERSIONS)
+
+
+def _make_uuid(made: bytes, version: int) -> bytes:
+    """Give a UUID of 16 bytes (RFC 9562 section 5)."""
+    bits = bytearray(made)
+    bits[6] = bits[6] & 0x0F | version << 4
+    bits[8] = bits[8] & 0x3F | 0x80
+    return str(uuid.UUID(bytes=bytes(bits))).encode()
 
 
 def hash_environment(values: Iterable[str], hashed: HashWord) -> list[str]:

@@ -18,7 +18,7 @@ from ...tape.exchange import Exchange, RequestClass
 from ...tape.records.events import EventKind
 from ..receipts.command.command_end import find_command, find_files
 from .answer_texts import Spelling, read_all_ways, read_answer_texts
-from .identifying_words import HashWord, find_parts, find_words
+from .identifying_words import HashWord, find_parts, find_words, list_derived
 
 When = tuple[int, int]
 """How many requests had arrived, and the message's place in its WebSocket, or -1; in order of time where one
@@ -50,8 +50,10 @@ def read_told(
     asks_a_model: whether what a request asks counts as told.
     """
     for one in runs:
-        for word in (*find_command(store.events.all(one)), *find_files(store, one)):
-            for text in read_all_ways(word.encode("utf-8", "surrogatepass")):
+        for word in find_command(store.events.all(one)):
+            yield from (Told(_BEFORE_ALL, text) for text in _read_word(word))
+        for name in find_files(store, one):
+            for text in read_all_ways(name.encode("utf-8", "surrogatepass")):
                 yield Told(_BEFORE_ALL, text)
     for exchange in store.exchanges.all(run):
         is_model = asks_a_model(exchange)
@@ -81,7 +83,7 @@ def is_told(
     wanted = {
         word for value in values for word in find_words(value.encode("utf-8", "surrogatepass"))
     }
-    if any(_has(word.encode("utf-8", "surrogatepass"), wanted) for word in command):
+    if any(_find_slices(text, wanted) for word in command for text in _read_word(word)):
         return True
     for exchange in before:
         if time.monotonic() > until_s:
@@ -94,6 +96,14 @@ def is_told(
             if text is None or wanted & find_parts(text) or time.monotonic() > until_s:
                 return True
     return False
+
+
+def _read_word(word: str) -> Iterator[bytes]:
+    """Give what a word of a command says, and what may be derived from it."""
+    told = word.encode("utf-8", "surrogatepass")
+    yield from read_all_ways(told)
+    for one in dict.fromkeys((told, told.partition(b"=")[2])):
+        yield from list_derived(one)
 
 
 def _has(told: bytes, wanted: set[bytes]) -> bool:
@@ -150,10 +160,14 @@ def find_first(told: Iterable[Told], wanted: set[bytes]) -> dict[bytes, When]:
             at = _BEFORE_ALL if is_question and word not in found else when
             found[word] = min(at, found.get(word, at))
         if when == _BEFORE_ALL and text is not None:
-            # Of the short texts of a command any slice may have been sent.
-            run = _NO_WORD.sub(b"", text.lower())
-            found.update({word: when for word in wanted if word in run})
+            found.update(dict.fromkeys(_find_slices(text, wanted), when))
     return found
+
+
+def _find_slices(text: bytes, wanted: set[bytes]) -> set[bytes]:
+    """Find the words that are a part of a text: of the short texts of a command any slice may have been sent."""
+    run = _NO_WORD.sub(b"", text.lower())
+    return {word for word in wanted if word in run} | (wanted & find_parts(text))
 
 
 def find_given(

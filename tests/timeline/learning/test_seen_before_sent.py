@@ -1,8 +1,11 @@
 """Whether values were there before the client sent them."""
 
+import base64
 import gzip
+import hashlib
 import json
 import time
+import uuid
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from playhead.tape.exchange import RequestClass
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_exchange, make_response
 from playhead.timeline.learning.answer_texts import Spelling, read_answer_texts
-from playhead.timeline.learning.identifying_words import find_parts, find_words
+from playhead.timeline.learning.identifying_words import find_parts, find_words, list_derived
 from playhead.timeline.learning.seen_before_sent import Known, Told, find_first, is_told
 
 OWN = "6f1c9d3e-2b7a-4c58-9e1f-0a3b5c7d9e11"
@@ -50,6 +53,32 @@ def test_a_slice_of_what_the_command_has_is_known() -> None:
     wanted = find_words(OWN[5:20].encode())
     told = Told((0, -2), f"--for={OWN.upper()}".encode())
     assert find_first([told], wanted).keys() & wanted
+
+
+_GIVEN = "0f4c81ab-77e0-4c2d-93b6-a1b2c3d4e5f6"
+MADE_OF_IT = [
+    hashlib.sha256(_GIVEN.encode()).hexdigest(),
+    hashlib.sha256(_GIVEN.encode()).hexdigest()[:32],
+    base64.b64encode(uuid.UUID(_GIVEN).bytes).decode(),
+    base64.urlsafe_b64encode(_GIVEN.encode()).decode().rstrip("="),
+    str(uuid.uuid5(uuid.NAMESPACE_URL, _GIVEN)),
+    uuid.uuid3(uuid.NAMESPACE_DNS, _GIVEN).hex,
+    str(uuid.UUID(bytes=hashlib.sha256(_GIVEN.encode()).digest()[:16], version=4)),
+    hashlib.md5(_GIVEN.encode()).hexdigest(),
+]
+
+
+@pytest.mark.parametrize("value", MADE_OF_IT)
+def test_what_is_made_of_a_word_of_the_command_is_known(value: str) -> None:
+    """A digest of the job that a command was given is no value that was made anew."""
+    before = [make_exchange(1)]
+    later = time.monotonic() + 60
+    for word in (_GIVEN, f"--job={_GIVEN}"):
+        assert is_told([value], ["agent", word], before, later)
+    assert not is_told([value], ["agent", "another-7"], [], later)
+    told = [Told((0, -2), text) for text in list_derived(_GIVEN.encode())]
+    wanted = find_words(value.encode())
+    assert Known(find_first(told, wanted)).holds(value, (5, -1), is_time=False)
 
 
 def test_words_without_digits_say_nothing() -> None:
