@@ -17,6 +17,13 @@ from functools import lru_cache
 
 _CODED = re.compile(rb"[A-Za-z0-9+/]{8,}={0,2}")
 _PRINTABLE = re.compile(rb"[ -9;-~]*:[ -~]*")
+_CODED_TEXT = re.compile(rb"(?:[A-Za-z0-9+/]{8,}|[A-Za-z0-9_-]{8,})={0,2}")
+_HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
+_CONTROLS = bytes(code for code in (*range(0x20), 0x7F) if code not in b"\t\n\r")
+_TO_URL = bytes.maketrans(b"+/", b"-_")
+_TO_STANDARD = bytes.maketrans(b"-_", b"+/")
+_LEAST_TEXT = 6
+"""Letters and digits of a text; with less the placeholder would say much of it."""
 _WORD = re.compile(rb"""(?:[A-Za-z0-9_.-]+=(?=["']?[^\s,;"'=]))?["']?([^\s,;"']+)""")
 _MARKED = re.compile(
     rb"(\s*\S*?(?:api-?key|token|bearer(?:\.authorization\.k8s\.io)?|secret|password|auth\w*|jwt)"
@@ -97,6 +104,31 @@ def write_pair(value: bytes, user: bytes, password: bytes) -> bytes:
     return base64.b64encode(user + b":" + password)[: len(value)]
 
 
+@lru_cache(maxsize=256)
+def read_text(value: bytes) -> bytes | None:
+    """Give the text that a value means in base64, as one of a Secret of Kubernetes; None where it means none.
+
+    The same for a value and for its placeholder.
+    """
+    if not _CODED_TEXT.fullmatch(value) or _HEX.fullmatch(value):
+        return None
+    coded = value.rstrip(b"=")
+    try:
+        plain = base64.b64decode(coded.translate(_TO_STANDARD) + b"=" * (-len(coded) % 4))
+        text = plain.decode()
+    except ValueError:
+        return None
+    if plain.translate(None, _CONTROLS) != plain or write_text(value, plain) != value:
+        return None
+    return plain if sum(map(str.isalnum, text)) >= _LEAST_TEXT else None
+
+
+def write_text(value: bytes, text: bytes) -> bytes:
+    """Write another text, as long, in base64 as `value` is."""
+    coded = base64.b64encode(text)[: len(value)]
+    return coded.translate(_TO_URL) if b"-" in value or b"_" in value else coded
+
+
 def find_words(value: bytes) -> list[tuple[int, int]]:
     """Find the places of the words of a value; none where it is a single one, or no line of words."""
     if b" " not in value or b"\n" in value or value.startswith(_NO_WORDS):
@@ -128,6 +160,32 @@ def find_parts(value: bytes, *, basic: bool = False) -> tuple[bytes, ...]:
 def is_uuid(value: bytes) -> bool:
     """Say whether a value is a UUID."""
     return len(value) == _UUID_SIZE and _UUID.fullmatch(value) is not None
+
+
+_VERSIONED = re.compile(rb"[0-9A-Fa-f]{12}[1-8][0-9A-Fa-f]{3}[89ABab][0-9A-Fa-f]{15}")
+_GROUPS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
+
+
+def read_uuid(value: bytes) -> bytes | None:
+    """Give a UUID with a version, in whatever spelling, in small letters with hyphens; None where a value is none."""
+    if len(value) not in (32, _UUID_SIZE) or (len(value) == _UUID_SIZE and not is_uuid(value)):
+        return None
+    digits = value.replace(b"-", b"").lower()
+    if _VERSIONED.fullmatch(digits) is None:
+        return None
+    return b"-".join([digits[start:end] for start, end in _GROUPS])
+
+
+def list_uuid_spellings(uuid: bytes) -> tuple[bytes, ...]:
+    """Give the ways in which programs write a UUID, which is in small letters with hyphens."""
+    digits = uuid.replace(b"-", b"")
+    return uuid, digits, uuid.upper(), digits.upper()
+
+
+def spell_uuid(value: bytes, uuid: bytes) -> bytes:
+    """Write a UUID as `value` is written."""
+    written = uuid if b"-" in value else uuid.replace(b"-", b"")
+    return written.upper() if value == value.upper() and value != value.lower() else written
 
 
 def is_single(value: bytes) -> bool:
@@ -164,7 +222,8 @@ def _is_token(piece: bytes) -> bool:
     if len(piece) < _LEAST_TOKEN:
         return False
     if piece.isalnum():
-        return not (piece.isalpha() or piece.isdigit())
+        # Of a text in base64 the placeholder may have no digit.
+        return not (piece.isalpha() or piece.isdigit()) or read_text(piece) is not None
     return bool(_DIGIT.search(piece) and _LETTER.search(piece))
 
 

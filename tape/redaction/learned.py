@@ -12,12 +12,13 @@ import base64
 import re
 from collections.abc import Iterable
 
-from ..records.credential_parts import list_apart
+from ..records.credential_parts import list_apart, list_uuid_spellings, read_text, read_uuid
 from ..records.redacted_value_spelling import in_base64, in_hex, tell_place
 from .credential_fields import is_findable, is_given_findable, is_one
 from .finding.literals import Later, Literals, Match, Needle
 from .looks_like_secret import is_loose
 from .placeholders.non_ascii_letters import list_codings, list_escaped, narrow
+from .placeholders.same_form_value import reads_as_made
 
 __all__ = ["Learned", "Match", "Needle", "list_needles", "whole_span", "write_match"]
 
@@ -31,6 +32,8 @@ _IN_JSON, _MOST_IN_JSON = -3, 3
 """What is below this is how often a value is a text of JSON."""
 _ESCAPED = -9
 """From this on down are needles with escapes for what is no ASCII, as `list_escaped` lists them."""
+_SPELLED = -100
+"""From this on down are the spellings of a UUID, as `list_uuid_spellings` lists them."""
 _IN_HEX = (-2, -3)
 _MIN_PART = 6
 """Bytes of the beginning of a value that are hidden where a text ends in the middle of it."""
@@ -46,15 +49,12 @@ _TO_BE_FILLED = re.compile(
 """What people write in the place of a credential; documentation is full of it. A dummy is learned: it may be echoed."""
 
 
-_CODED = re.compile(rb"(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _TEXT = re.compile(rb"[!-~]+")
 
 
 def _decode(value: bytes) -> bytes | None:
     """Give the word that a value means in base64, as of a Secret of Kubernetes; None where it means none."""
-    if not _CODED.fullmatch(value):
-        return None
-    plain = base64.b64decode(value)
+    plain = (read_text(value) or b"").strip()
     return plain if _TEXT.fullmatch(plain) else None
 
 
@@ -112,7 +112,7 @@ class Learned:
             plain is not None
             and plain not in self._values
             and is_findable(plain)
-            and is_loose(plain)
+            and (is_loose(plain) or reads_as_made(plain))
         ):
             self._take(plain)
         if len(self._values) > MAX_VALUES:
@@ -176,6 +176,9 @@ def list_needles(value: bytes) -> list[Needle]:
     if not value.isascii():
         escaped = enumerate(list_escaped(value))
         found += [Needle(one, value, _ESCAPED - way) for way, one in escaped]
+    if (uuid := read_uuid(value)) is not None:
+        spelled = enumerate(list_uuid_spellings(uuid))
+        found += [Needle(one, value, _SPELLED - way) for way, one in spelled if one != value]
     digits = value.hex().encode()
     found += [Needle(digits, value, -2), Needle(digits.upper(), value, -3)]
     for offset in range(3):
@@ -234,6 +237,11 @@ def write_match(data: bytes, match: Match, placeholder: bytes) -> tuple[int, int
     start, end, needle = match
     if needle.offset == -1:
         return start, end, placeholder
+    if needle.offset <= _SPELLED:
+        uuid = read_uuid(placeholder)
+        if uuid is None:  # nothing else stands for one
+            return start, end, placeholder[: end - start]
+        return start, end, list_uuid_spellings(uuid)[_SPELLED - needle.offset]
     if needle.offset <= _ESCAPED:
         return start, end, list_escaped(placeholder)[_ESCAPED - needle.offset]
     if needle.offset < _IN_JSON:

@@ -20,6 +20,8 @@ from itertools import combinations
 
 import ahocorasick_rs
 
+from ..records.credential_parts import read_text
+
 _CACHE = 8192
 _MOST_READ = 512
 """Bytes of a value that are read, a multiple of four; no format is told apart by what is behind them."""
@@ -458,6 +460,7 @@ def is_shaped(value: bytes) -> bool:
     else:
         marks = value.translate(_CLASSES)
         mixed = b"d" in marks and (b"l" in marks or b"U" in marks)
+    mixed = mixed or read_text(value) is not None  # whose placeholder may have no digit
     return mixed and _count_turns(value) >= max(3, 0.12 * size)
 
 

@@ -24,8 +24,13 @@ from ...records.credential_parts import (
     find_words,
     form_of,
     list_tokens,
+    list_uuid_spellings,
     read_pair,
+    read_text,
+    read_uuid,
+    spell_uuid,
     write_pair,
+    write_text,
     write_tokens,
     write_words,
 )
@@ -49,7 +54,7 @@ _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _MADE = b"placeholders 7"
 """Changes where a value would have another placeholder than before."""
 _MADE_AROUND = b"placeholders 6"
-"""Of tapes on which `urn:uuid:`, versions, times and scopes in tokens become others."""
+"""Of tapes on which `urn:uuid:`, versions, times and scopes in tokens become others, and a text in base64 means bytes of any kind."""
 _MADE_ASCII = b"placeholders 5"
 """Of tapes on which letters outside of ASCII stay in placeholders."""
 _MADE_SHORT = b"placeholders 4"
@@ -60,6 +65,12 @@ _WAYS = (_MADE, _MADE_AROUND, _MADE_ASCII, _MADE_SHORT, _MADE_WHOLE)
 """The newest first."""
 _WITH_LETTERS = _WAYS[:2]
 _WITHOUT_SHORT = _WAYS[3:]
+_PEM = re.compile(rb"-----BEGIN [A-Z0-9 ]{1,40}-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END")
+_URL_WITH_PASSWORD = re.compile(rb"\s*[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:]*:([^\s@]+)@\S*\s*")
+_SCOPED = re.compile(
+    rb"([^/\s]{4,256})(/[0-9]{8}/[a-z0-9-]{1,40}/[a-z0-9-]{1,40}/(?:aws4|goog4)_request)"
+)
+"""Who has signed, and for what: the day, the region and the service are no secret."""
 _DOCUMENTS = (b"{", b"[")
 _is_shaped = not_remembered(is_shaped)
 """Nobody asks again about a placeholder."""
@@ -131,6 +142,8 @@ class Placeholders:
                 value,
                 read_address(value),
                 *find_parts(value),
+                *_list_texts(value),
+                *_list_spellings(value),
                 *(one for _, one in list_tokens(value)),
             )
         )
@@ -190,8 +203,19 @@ class Placeholders:
             return make_pseudonym(value, normal, hmac.digest(self._key, normal, "sha256"))
         if b" " in value and find_words(value):
             return write_words(value, self.of, self._find_open(value))
-        if read_pair(value) is not None:
+        uuid = read_uuid(value) if self._way == _MADE else None
+        if uuid is not None and uuid != value:
+            return spell_uuid(value, self.of(uuid))
+        scoped = _SCOPED.fullmatch(value) if self._way == _MADE else None
+        if scoped is not None:
+            return self.of(scoped[1]) + scoped[2]
+        text = read_text(value) if self._way == _MADE else None
+        is_document = text is not None and (text.startswith(_DOCUMENTS) or b"://" in text)
+        if read_pair(value) is not None and not is_document:
             return self.in_basic(value)
+        if text is not None:
+            # Whoever decodes it gets a text, and what is known of that text stands for it.
+            return write_text(value, self._in_lines(text))
         if (
             self._way not in _WITHOUT_SHORT
             and len(value) <= LONGEST
@@ -221,6 +245,14 @@ class Placeholders:
     def _find_open(self, value: bytes) -> tuple[tuple[int, int], ...]:
         """Find what stays in a value."""
         return find_open(value) if self._way == _MADE else ()
+
+    def _in_lines(self, text: bytes) -> bytes:
+        """Give what stands for a text without the blanks around it; of a key in PEM its lines stay, of a URL all but the password."""
+        inner = _PEM.search(text) or _URL_WITH_PASSWORD.fullmatch(text)
+        if inner is not None:
+            return text[: inner.start(1)] + self.of(inner[1]) + text[inner.end(1) :]
+        plain = text.strip()
+        return text.replace(plain, self.of(plain), 1)
 
     def _write_letters(self, value: bytes, made: bytes) -> bytes:
         """Replace the letters outside of ASCII, too."""
@@ -252,6 +284,18 @@ def _apart(
         if all(last <= start or end <= first for start, end in tokens)
     ]
     return sorted([*tokens, *free])
+
+
+def _list_texts(value: bytes) -> tuple[bytes, ...]:
+    """Give the text that a value means in base64, without the blanks around it."""
+    text = read_text(value)
+    return () if text is None else (text.strip(),)
+
+
+def _list_spellings(value: bytes) -> tuple[bytes, ...]:
+    """Give the other spellings of a UUID."""
+    uuid = read_uuid(value)
+    return () if uuid is None else list_uuid_spellings(uuid)
 
 
 def _make_plain(_value: bytes, whole: bytes, seed: bytes) -> bytes:

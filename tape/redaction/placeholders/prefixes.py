@@ -30,7 +30,12 @@ _NO_ISSUERS = frozenset(
     )
 )
 """Beginnings of formats that a secret of anybody may have."""
-_MORE = frozenset(("sk-ant-ort01-", "dp.st.", "pypi-", "xapp-1-A", "0x"))
+_MORE = frozenset(
+    (
+        *("sk-ant-ort01-", "dp.st.", "pypi-", "xapp-1-A", "0x"),
+        *(f"v{version}.{use}." for version in range(1, 5) for use in ("local", "public")),  # PASETO
+    )
+)
 _OF_FORMATS = {
     begins: row.then
     for row in FORMATS

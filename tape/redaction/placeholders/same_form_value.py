@@ -6,6 +6,7 @@
 | JSON Web Token | header, numbers, truth values, `iss`, the length of each part | all other texts are made alike |
 | `user:password` in base64 | the colon | both are made alike and coded again |
 | a key in DER (the body of PEM) | length, lines | of Ed25519 and of elliptic curves it is another key; others do not load |
+| a text in base64 | the blanks around it | it is made alike and coded again (`placeholder.py`) |
 | JSON | names, numbers, truth values | all other texts are made alike |
 | UUID, also as `urn:uuid:` | version, variant | |
 | hexadecimal, base32, base64 | alphabet, padding, bits behind the end that are 0 | |
@@ -25,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import shake_256
 
-from ...records.credential_parts import find_open, find_tokens
+from ...records.credential_parts import find_open, find_tokens, read_text, read_uuid
 from ..looks_like_secret import has_checksum
 from .prefixes import prefix_size
 
@@ -142,6 +143,11 @@ def reads_as_made(value: bytes) -> bool:
 
     Of a JSON Web Token its signature and each long text of its claims have to, of tokens beside signs each.
     """
+    if (uuid := read_uuid(value)) is not None:
+        value = uuid
+    text = read_text(value)
+    if text is not None and reads_as_made(text.strip()):
+        return True
     if not value.startswith(b"eyJ") or not _JOSE.fullmatch(value):
         return _has_few(value) or _has_made_tokens(value)
     claims, *rest = value.split(b".")[1:]
