@@ -81,7 +81,7 @@ RECEIPT: Meanings = {
             "services[]": (
                 "Local services let in.",
                 {
-                    "service": "tcp://host:port or unix://path.",
+                    "service, reason": "tcp://host:port or unix://path, and why, as configured.",
                     "connections, failed": "Number of connections; those not accepted.",
                     "bytes_sent, bytes_received": "By the command; null for unix://.",
                 },
