@@ -131,16 +131,21 @@ def describe_unknown(
     forms: other forms of its key, as logs have them.
     """
     key = None if request is None else find_key(request)
-    sent = f"{unknown.run} sent it as seq {unknown.seq}, and it may have happened"
+    attempts = (*unknown.earlier, unknown)
+    places = [f"{one.run} sent it as seq {one.seq}" for one in attempts]
+    which = "any of them" if unknown.earlier else "it"
+    sent = f"{', '.join(places)}, and {which} may have happened"
     if request is None or key is None:
-        lost = ", but sent with one then" if unknown.key is not None else ""
+        lost = ", but sent with one then" if any(one.key for one in attempts) else ""
         return f"an effect without an outcome, with no idempotency key{lost}: {sent}"
     shown = ", ".join(key.decode("utf-8", "backslashreplace").split("\n"))
-    if unknown.key is None:
+    if any(one.key is None for one in attempts):
         compared = "with an idempotency key, but sent without one then"
     else:
-        same = unknown.key == idempotency_key(request) or unknown.key in forms
-        compared = f"{'' if same else 'NOT '}with the idempotency key it was sent with"
+        now = {idempotency_key(request), *forms}
+        same = all(one.key in now for one in attempts)
+        one_of = "each idempotency key" if unknown.earlier else "the idempotency key"
+        compared = f"{'' if same else 'NOT '}with {one_of} it was sent with"
     # What decides comes first: names of runs, URLs and keys may be long, and lists cut what is long.
     return one_line(f"an effect without an outcome, {compared}: {sent}; {shown}", _MOST_SHOWN)
 

@@ -138,4 +138,5 @@ def announce(name: str, crash: Crash, command: Sequence[str]) -> Iterator[str]:
 
 def _show_unknown(one: UnknownEffect) -> str:
     key = "an idempotency key" if one.key is not None else "NO idempotency key"
-    return f"{one_line(f'{one.method} {one.url}', WIDTH)} (seq {one.seq} of {one.run}, with {key})"
+    before = "".join(f"; before that, seq {other.seq} of {other.run}" for other in one.earlier)
+    return f"{one_line(f'{one.method} {one.url}', WIDTH)} (seq {one.seq} of {one.run}, with {key}{before})"

@@ -40,6 +40,8 @@ class UnknownEffect:
     """Where the tape that is resumed has it; None where it was sent before that tape, and not asked for in it."""
     is_awaited: bool = True
     """Whether nothing else leaves before it was asked for again."""
+    earlier: tuple["UnknownEffect", ...] = ()
+    """The same, as it was sent before: somebody let it be sent once more, and nobody knows the outcome of any."""
 
     @property
     def row(self) -> tuple[str, Seq]:

@@ -1,6 +1,6 @@
 """Runs that crashed: which of them can be resumed, and what is known of the moment in which they did. Blocking."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NoReturn
 
@@ -73,7 +73,7 @@ def read_crash(store: Store, info: RunInfo) -> Resume:
             f"run {info.id!r} cannot be resumed while only the archive has it",
             f"restore it with: playhead show {shell_word(info.id)}",
         )
-    before, log = _read_before(store, info), _Log()
+    (before, sent_before), log = _read_before(store, info), _Log()
     for event in store.events.all(info):
         if event.kind is EventKind.GAP:
             raise StoreError(
@@ -106,6 +106,7 @@ def read_crash(store: Store, info: RunInfo) -> Resume:
             bytes(event.data["fingerprint"]),
             event.data["key"],
             event.seq,
+            earlier=_list_attempts(sent_before, event),
         )
         for event in (log.effects[seq] for seq in unknown if seq in log.effects)
     )
@@ -164,13 +165,23 @@ def _is_unsent(recorded: Exchange) -> bool:
     return recorded.fault is not None and recorded.fault.phase is Phase.CONNECT
 
 
-def _read_before(store: Store, info: RunInfo) -> Resume:
-    """Read what is left of the crash that a run began with; nothing where it resumes none."""
+_Rows = Mapping[tuple[str, int], UnknownEffect]
+
+
+def _read_before(store: Store, info: RunInfo) -> tuple[Resume, _Rows]:
+    """Read what is left of the crash that a run began with, and all that was unknown then; nothing where it resumes none."""
     parent = store.runs.find_tape(info) if info.parent is not None else None
     if parent is None:
-        return Resume()
+        return Resume(), {}
     before = read_crash(store, parent)
-    return Resume(tuple(_left_unknown(store, info, before)), parallel=before.parallel)
+    left = tuple(_left_unknown(store, info, before))
+    return Resume(left, parallel=before.parallel), {one.row: one for one in before.unknown}
+
+
+def _list_attempts(sent_before: _Rows, event: Event) -> tuple[UnknownEffect, ...]:
+    """List how the effect of an intent was sent before, if somebody let it be sent once more: that it was does not tell what became of those."""
+    before = sent_before.get(tuple(event.data.get("unknown_effect", ())))
+    return () if before is None else (*before.earlier, replace(before, earlier=()))
 
 
 def _left_unknown(store: Store, info: RunInfo, before: Resume) -> Iterator[UnknownEffect]:

@@ -272,6 +272,30 @@ def test_an_effect_without_an_outcome_is_shown_with_its_key(
     assert told == f"an effect without an outcome, {says}"
 
 
+OTHER = replace(KEYED, headers=((b"idempotency-key", b"two"),))
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ((KEYED, KEYED), ", with each idempotency key it was sent with: "),
+        ((OTHER, KEYED), ", NOT with each idempotency key it was sent with: "),
+        ((KEYED, OTHER), ", NOT with each idempotency key it was sent with: "),
+        ((BARE, KEYED), ", with an idempotency key, but sent without one then: "),
+    ],
+    ids=["the same twice", "another first", "another last", "none first"],
+)
+def test_each_time_that_an_effect_was_sent_counts(keys: tuple[Any, Any], says: str) -> None:
+    """It was let be sent once more, and its process died again: either may have happened."""
+    first, last = (
+        UnknownEffect(run, Seq(5), "POST", EFFECT, b"", idempotency_key(key))
+        for run, key in zip(("r", "r@1"), keys, strict=True)
+    )
+    told = describe_unknown(replace(last, earlier=(first,)), KEYED)
+    assert says in told
+    assert "r sent it as seq 5, r@1 sent it as seq 5, and any of them may have happened" in told
+
+
 def test_whether_the_key_is_the_same_is_not_cut() -> None:
     """However long the name of the run and the key are."""
     sent = replace(KEYED, headers=((b"idempotency-key", b"k" * 400),))

@@ -94,7 +94,12 @@ def test_a_client_that_went_on_has_given_up(tmp_path: Path, later_s: int, gave_u
 
 @pytest.mark.parametrize(
     ("ruling", "left"),
-    [("approved", [(3, False)]), ("denied", [(3, False)]), ("expired", [(2, True), (3, True)])],
+    [
+        ("approved", [(3, False)]),
+        ("approved and cut", [(3, False), (2, True)]),
+        ("denied", [(3, False)]),
+        ("expired", [(2, True), (3, True)]),
+    ],
 )
 def test_nothing_waits_for_the_retry_of_what_was_decided_on(
     tmp_path: Path, ruling: str, left: list[tuple[int, bool]]
@@ -102,7 +107,7 @@ def test_nothing_waits_for_the_retry_of_what_was_decided_on(
     """A run that resumed a crashed one crashed, too: its agent was answered, and did not ask once more."""
     attempts = [make_exchange(seq, kind=EFFECT) for seq in (2, 3)]
     held = {**dict.fromkeys(("method", "url", "digest", "rule", "reason"), ""), "deadline_s": 1.0}
-    ruled = {**dict.fromkeys(("digest", "by", "via", "reason"), ""), "ruling": ruling}
+    ruled = {**dict.fromkeys(("digest", "by", "via", "reason"), ""), "ruling": ruling.split()[0]}
 
     async def write(store: Store) -> None:
         store.runs.owner = Owner(1 << 22, 1.0)  # which is no process
@@ -114,9 +119,10 @@ def test_nothing_waits_for_the_retry_of_what_was_decided_on(
             Event(EventKind.HELD, 3, {"seq": 2, "unknown_effect": ("r", 2), **held}),
             Event(EventKind.RULED, 4, {"seq": 2, **ruled}),
         ]
-        if ruling == "approved":
+        if ruling.startswith("approved"):
             intent = make_intent(attempts[0])
             events.append(replace(intent, data={**intent.data, "unknown_effect": ("r", 2)}))
+        if ruling == "approved":
             events.append(Event(EventKind.OUTCOME, 5, {"seq": 2}))
         for event in events:
             await store.events.append_durably(new.number, event)
@@ -126,6 +132,8 @@ def test_nothing_waits_for_the_retry_of_what_was_decided_on(
     with Store.open(tmp_path) as store:
         known = read_crash(store, store.runs.get("r@1"))
     assert [(one.seq, one.is_awaited) for one in known.unknown] == left
+    sent_before = [other.row for one in known.unknown for other in one.earlier]
+    assert sent_before == ([("r", 2)] if ruling == "approved and cut" else [])
 
 
 def test_a_run_that_was_stopped_is_not_gone_on_with(tmp_path: Path) -> None:
