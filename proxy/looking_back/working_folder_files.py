@@ -12,6 +12,7 @@ import click
 from ...config import Config
 from ...store import RunInfo, Store, StoreError
 from ...tape.folders.changes import FileEffect, find_changes, only_sure
+from ...tape.folders.hide_secret_names import Redact, find_names
 from ...tape.folders.manifest import SECRET, Kind, Manifest, say_unlisted, show_path
 from ...timeline.state.calls_before import Exchanges
 from ..folder.file_contents import hash_file
@@ -31,9 +32,11 @@ from ..folder.restore import (
 )
 from ..folder.savepoints import END
 from ..folder.unsaved_entries import find_paths, find_unknown, list_kept
+from ..operations.find_tape import redactor_of
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.archive_changes import find_archives
+from ..trust.redaction_and_receipt_keys import find_redaction_key
 from .step_and_time_arguments import parse_seq
 
 _START_WORD, _END_WORD = "start", "end"
@@ -268,10 +271,11 @@ def restore_folder(
         present = leave_out_ignored(
             present, target, lambda digest: read(digest) if has(digest) else b"", tracked
         )
+        target = find_names(target, present.entries, _redact_with(config))
         plan = make_plan(
             target,
             present,
-            find_paths(store, info),
+            find_paths(store, info) | target.entries.keys(),
             store.folders.holds,
             has,
             lambda found: find_unknown(list_kept(store), found),
@@ -290,6 +294,12 @@ def restore_folder(
             f"{str(folder)!r} cannot be restored: {explain_error(error)}",
             "is it yours to write to?",
         ) from error
+
+
+def _redact_with(config: Config) -> Redact:
+    """Give what takes secrets out of names as it was done when they were stored."""
+    key = find_redaction_key(config.store)
+    return bytes if key is None else redactor_of(config, key).text
 
 
 def _require_whole(done: Restored, folder: Path) -> Restored:

@@ -85,11 +85,34 @@ def rename_step(step: Step, names: Mapping[bytes, bytes]) -> Step:
     )
 
 
-def find_names(manifest: Manifest, paths: Collection[bytes], redact: Redact) -> Manifest:
-    """Give a manifest with the names that are there for those that were hidden.
+def find_names(manifest: Manifest, present: Mapping[bytes, Entry], redact: Redact) -> Manifest:
+    """Give a manifest with the names that are there for those that were hidden: of paths, and of what links point to.
 
-    paths: what is in the folder now.
+    present: what is in the folder now.
     """
+    manifest = _find_paths(manifest, present.keys(), redact)
+    # A link that still points to where it did is the link that it was.
+    targets = {
+        entry.target: now.target
+        for path, entry in manifest.entries.items()
+        if entry.target
+        and (now := present.get(path)) is not None
+        and now.target
+        and now.target != entry.target
+        and redact(now.target) == entry.target
+    }
+    if not targets:
+        return manifest
+    entries = {
+        path: entry._replace(target=targets.get(entry.target, entry.target))
+        if entry.target and path in present
+        else entry
+        for path, entry in manifest.entries.items()
+    }
+    return replace(manifest, entries=entries)
+
+
+def _find_paths(manifest: Manifest, paths: Collection[bytes], redact: Redact) -> Manifest:
     new = [path for path in paths if path not in manifest.entries]
     if not new or manifest.entries.keys() <= {*paths}:
         return manifest  # nothing was renamed: nobody need search for secrets

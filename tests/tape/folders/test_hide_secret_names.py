@@ -46,5 +46,21 @@ def test_names_without_secrets_stay(entries: dict[bytes, Entry]) -> None:
 def test_an_unchanged_folder_is_as_it_was() -> None:
     """A name that was hidden stands for the file that has it now; where none has, it stays hidden."""
     hidden = hide_manifest(Manifest(b"/f", {SECRET: _FILE, b"gone" + SECRET: _FILE}), redact)
-    found = find_names(hidden, [SECRET, b"new"], redact)
+    found = find_names(hidden, {SECRET: _FILE, b"new": _FILE}, redact)
     assert set(found.entries) == {SECRET, b"gone" + HIDDEN}
+
+
+def test_a_link_that_points_to_where_it_did_is_the_same() -> None:
+    """Its target was hidden; one that points elsewhere by now is another one, with or without a secret."""
+
+    def link(target: bytes) -> Entry:
+        return Entry(Kind.LINK, 0o777, target=target)
+
+    then = {name: link(b"to/" + SECRET) for name in (b"same", b"other", b"gone")}
+    hidden = hide_manifest(Manifest(b"/f", then), redact)
+    present = {b"same": link(b"to/" + SECRET), b"other": link(b"elsewhere")}
+    found = find_names(hidden, present, redact)
+    assert found.entries[b"same"].target == b"to/" + SECRET
+    assert found.entries[b"gone"].target == b"to/" + HIDDEN
+    assert found.entries[b"other"].target in (b"to/" + SECRET, b"to/" + HIDDEN)
+    assert found.entries[b"other"].target != b"elsewhere"
