@@ -51,7 +51,7 @@ class ExitCode(IntEnum):
         "the run diverged from the tape, or was stopped",
         (
             "`replay`",
-            "a request was refused, stubbed or drifted; another exit code; or stopped",
+            "a request was refused, stubbed, drifted or [answered by you](breakpoints.md); another exit code; or stopped",
         ),
         (
             "`ask`, `branch`",

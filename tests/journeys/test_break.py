@@ -114,6 +114,7 @@ def test_an_answer_in_the_place_of_a_recorded_one_is_no_divergence(
     )
     assert (effect["by"], effect["divergence"], effect["differences"]) == ("hypothetical", None, [])
     assert done.code == 121
+    assert ("you answered for the tape" in done.err) is (not told["divergences"])
 
 
 def test_the_recorded_answer_is_edited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -238,18 +238,23 @@ def exit_code(receipt: Receipt) -> int:
         return _exit_code_of_branch(parts)
     if parts.resume:
         return _exit_code_of_resumed(parts)
-    if (
-        parts.divergences.rows
-        or parts.matches.drifted
-        or requests.refused
-        or requests.counts["stubbed"]
-        or requests.counts["hypothetical"]
-        or parts.limits.stopped
-    ):
+    if has_diverged(parts) or requests.counts["hypothetical"]:
         return ExitCode.DIVERGED
     if parts.tape.gone or parts.tape.gap or parts.gaps.rows:
         return ExitCode.UNTESTABLE
     return ExitCode.NOT_EXHAUSTED if requests.counts[UNUSED] else 0
+
+
+def has_diverged(parts: Parts) -> bool:
+    """Say whether a playback did otherwise than its tape, or was stopped; answers that somebody gave at breakpoints aside."""
+    requests = parts.requests
+    return bool(
+        parts.divergences.rows
+        or parts.matches.drifted
+        or requests.refused
+        or requests.counts["stubbed"]
+        or parts.limits.stopped
+    )
 
 
 def _exit_code_of_branch(parts: Parts) -> int:

@@ -34,7 +34,7 @@ from .answers.left_on_tape import UNUSED
 from .bounded_rows import omitted_of
 from .effects import Effect, describe_outcome, effect_lines, effect_text
 from .gaps import Gaps
-from .receipt import Receipt, exit_code
+from .receipt import Receipt, exit_code, has_diverged
 from .safe_terminal_text import ROWS, TEXT, WIDTH, plain, plain_lines, table
 
 _BODY_CHARS = 20_000
@@ -412,6 +412,8 @@ def explain_exit(receipt: Receipt, code: ExitCode) -> str:
         return explain_branch(receipt)
     if parts.resume and code in (ExitCode.DIVERGED, ExitCode.UNTESTABLE):
         return _explain_resumed(receipt)
+    if code is ExitCode.DIVERGED and not has_diverged(parts):
+        return "you answered for the tape at a breakpoint, so nobody knows how the run would have gone"
     if code is ExitCode.UNTESTABLE and (parts.gaps.rows or parts.tape.gap):
         return "not all was written, so nobody knows"
     ended = parts.command.ended.child_exit

@@ -302,3 +302,11 @@ def test_folders_that_were_empty_to_a_command_are_named() -> None:
     receipt = Receipt("r@1", "r", "playback", "sealed", parts=parts)
     told = "empty to the command, and its files there are gone: /home/u, /tmp"
     assert told in render_receipt(receipt)
+
+
+def test_an_answer_of_a_persons_own_is_no_divergence() -> None:
+    """A replay with one ends with 121, and says that it is for this alone."""
+    counts = Counter({"served": 1, "hypothetical": 1})
+    receipt = Receipt("r@1", "r", "playback", "sealed", parts=Parts(Requests(2, counts)))
+    assert exit_code(receipt) == 121
+    assert "you answered for the tape at a breakpoint" in render_receipt(receipt)
