@@ -1,6 +1,7 @@
 """The page of gates, in real browsers beside a proxy that holds: what is seen before a ruling, and who was first."""
 
 import asyncio
+import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from playhead.config import Config, EffectRule, Gate, Limits, parse_match
+from playhead.store.paths import CONTROL, PRIVATE
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.browser import Browser, Chromium
 from playhead.tests.support.control import Controlled, controlled
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _LONG_S = 30.0
 _FORM = {"content-type": "application/x-www-form-urlencoded", "idempotency-key": "key-1007"}
+_SAID = "document.querySelector('article[data-id] .said').textContent"
 
 
 @dataclass
@@ -243,6 +246,60 @@ async def test_a_process_that_hangs_holds_up_no_other(tmp_path: Path, chromium: 
                 assert await browser.run("window.blamed") == 0
                 check_quiet(browser, held.ui.origin)
             assert {one.partition(b" ")[0] for one in hung.read_requests()} == {b"GET"}
+
+
+async def test_a_process_that_hung_is_believed_again(tmp_path: Path, chromium: Chromium) -> None:
+    """While it answers nothing the article says so, and never that it is held no more, also if it answers again between two questions."""
+    async with holding(tmp_path, "--allow-run") as held:
+        asking = held.post(json={"amount": 7})
+        row = await held.row()
+        async with tab(held, chromium) as browser:
+            await browser.find("button", f"^Approve {row['id']}$")
+            await browser.run(
+                "window.seen = ''; new MutationObserver(() => { window.seen += document.getElementById('held-gates').textContent; })"
+                ".observe(document.getElementById('gates'), { subtree: true, childList: true, characterData: true }); true"
+            )
+            # The second question of a look is put off until the process answers again.
+            await browser.run(
+                "window.put = null; const ask = window.fetch; window.fetch = async (path, ...rest) => {"
+                " if (path === '/data/gates' && window.put === null) await new Promise((go) => { window.put = go; });"
+                " return ask(path, ...rest); }; true"
+            )
+            with hung_process(held.api.running.store.path, os.getpid()):
+                await browser.until("window.put !== null")
+            await browser.run("window.put(); true")
+            await browser.until("window.seen.includes('Its proxy does not answer')")
+            await browser.until(
+                f"{_SAID} === '' && document.querySelector('[data-silent]') === null"
+            )
+            assert await browser.run("window.seen.includes('Held no more')") is False
+            await browser.click("button", f"^Approve {row['id']}$")
+            assert (await asking).text == "done"
+            check_quiet(browser, held.ui.origin)
+
+
+async def test_what_is_listed_again_can_be_ruled_on(tmp_path: Path, chromium: Chromium) -> None:
+    """The page takes back that a request is held no more, as soon as a process lists it."""
+    async with holding(tmp_path, "--allow-run") as held:
+        asking = held.post(json={"amount": 7})
+        row = await held.row()
+        file = held.api.running.store.path / PRIVATE / CONTROL / f"{os.getpid()}.json"
+        async with tab(held, chromium) as browser:
+            await browser.focus("button", f"^Approve {row['id']}$")
+            away = file.rename(file.with_suffix(".away"))
+            await browser.until(f"{_SAID}.includes('held no more')")
+            assert await browser.nodes("button", "^Approve") == []
+            away.rename(file)
+            await browser.until("document.querySelector('article[data-id] button') !== null")
+            assert await browser.run("document.querySelectorAll('article[data-id]').length") == 1
+            assert await browser.run(f"{_SAID}") == ""
+            assert await browser.run("document.activeElement.dataset.id") == row["id"]
+            assert "Refused in" in await browser.text()
+            await browser.click("button", f"^Approve {row['id']}$")
+            assert (await asking).text == "done"
+            await browser.shows("approved by")
+            assert await browser.nodes("button", "^Approve") == []
+            check_quiet(browser, held.ui.origin)
 
 
 async def test_a_page_to_read_has_no_buttons(tmp_path: Path, chromium: Chromium) -> None:

@@ -24,6 +24,7 @@ function tick() {
 function end(gate, text, ruled) {
   const act = gate.querySelector(".act"), inside = act?.contains(document.activeElement);
   gate.dataset.ended = ruled ? "ruled" : "yes";
+  gate.endedAt = performance.now();
   act?.remove();
   gate.querySelector(".timer").textContent = "Held no more";
   gate.querySelector("meter").hidden = true;
@@ -32,6 +33,7 @@ function end(gate, text, ruled) {
 }
 
 const MUTE = "Its proxy does not answer: it stays held, and can be let go once it does";
+const MUTE_GATE = "Its proxy does not answer: unless it does in time, it is refused at its deadline";
 
 function say(gate, text) {
   const said = gate.querySelector(".said");
@@ -88,6 +90,7 @@ async function look() {
   if (asking) { again = true; return; }
   asking = true;
   try {
+    const asked = performance.now();
     const fresh = await part("/parts/gates");
     const now = performance.now(), passed = (now - began) / 1000;
     const known = new Map(typed().map((one) => [one.dataset.id + " " + one.dataset.digest, one]));
@@ -96,19 +99,30 @@ async function look() {
     for (const gate of arrived.querySelectorAll("article[data-id]")) {
       const key = gate.dataset.id + " " + gate.dataset.digest, old = known.get(key);
       held.add(key);
-      if (old) continue;
+      if (old && old.querySelector(".said").textContent === MUTE_GATE) say(old, "");
+      // It is listed, so it is held, whatever was shown; but a list that was asked for before it ended says nothing of that.
+      if (old && !(old.dataset.ended && old.endedAt <= asked)) continue;
       gate.dataset.offset = String(passed);
+      if (old) {
+        const inside = old.contains(document.activeElement);
+        old.replaceWith(gate);
+        if (inside) gate.focus();
+        continue;
+      }
       place.querySelector(".empty")?.remove();
       place.append(gate);
     }
     const gone = [...known].filter(([key, one]) => !held.has(key) && one.dataset.ended !== "ruled");
     if (gone.length) {
-      const { rulings, silent } = await data("/data/gates");
+      const { rulings } = await data("/data/gates");
+      // Whose list is missing is said by the answer that has the lists: in a later one a process may answer again, and hold it.
+      const silent = new Set([...fresh.querySelectorAll("[data-silent]")].map((one) => one.dataset.silent));
+      const cut = fresh.querySelector("#state").dataset.more !== "0"; // then what is not listed may be held
       for (const [, gate] of gone) {
         const ruled = rulings.find((one) => one.id === gate.dataset.id);
         if (ruled) end(gate, written(ruled), true);
-        else if (silent.includes(Number(gate.dataset.pid))) say(gate, "Its proxy does not answer: unless it does in time, it is refused at its deadline");
-        else end(gate, "It is held no more: its run or its client has ended", false);
+        else if (silent.has(gate.dataset.pid)) say(gate, MUTE_GATE);
+        else if (!cut) end(gate, "It is held no more: its run or its client has ended", false);
       }
     }
     if (!place.childElementCount) place.replaceChildren(...arrived.childNodes);
