@@ -413,7 +413,9 @@ def explain_exit(receipt: Receipt, code: ExitCode) -> str:
     if parts.resume and code in (ExitCode.DIVERGED, ExitCode.UNTESTABLE):
         return _explain_resumed(receipt)
     if code is ExitCode.DIVERGED and not has_diverged(parts):
-        return "you answered for the tape at a breakpoint, so nobody knows how the run would have gone"
+        return (
+            "you answered for the tape at a breakpoint, so nobody knows how the run would have gone"
+        )
     if code is ExitCode.UNTESTABLE and (parts.gaps.rows or parts.tape.gap):
         return "not all was written, so nobody knows"
     ended = parts.command.ended.child_exit
