@@ -7,7 +7,7 @@ after somebody was told that it was not.
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -112,13 +112,48 @@ def find_gates(
     return made
 
 
-def find_awake(
-    config: Config, addresses: Sequence[Address]
-) -> tuple[list[Address], list[PlayheadError]]:
-    """Give the processes that answer now, and what is wrong with the others."""
+class Awake(NamedTuple):
+    """The processes of a store, by whether they answer now."""
+
+    awake: list[Address]
+    silent: list[PlayheadError]
+    """What is wrong with the others."""
+
+
+def find_awake(config: Config, addresses: Sequence[Address]) -> Awake:
+    """Find out which processes answer now."""
     told = ask_all(addresses, lambda one: ask(config, one, "GET", "/healthz", patience_s=SOON_S))
     awake = [address for address, said in told if not isinstance(said, PlayheadError)]
-    return awake, [said for _, said in told if isinstance(said, PlayheadError)]
+    return Awake(awake, [said for _, said in told if isinstance(said, PlayheadError)])
+
+
+def command_holder(
+    config: Config,
+    processes: Awake,
+    path: str,
+    body: Mapping[str, Any],
+    knows: Callable[[Address, NotAnswered], bool],
+) -> Any:
+    """Have the process that holds a request do something with it; give what it says, None where there is no process.
+
+    Which one that is shows by asking: each that answers is asked, until one does it.
+    knows: says of a refusal whether it is of the process that holds the request, or did.
+    Raises: NotAnswered: by whoever knows the request, of a silent process that may hold it, else by whoever was asked first.
+    """
+    refused: NotAnswered | None = None
+    is_known = False
+    for address in processes.awake:
+        try:
+            return ask(config, address, "POST", path, body)
+        except NotAnswered as error:
+            # Whoever decided on it last knows best why it is held no more.
+            if refused is None or knows(address, error):
+                refused, is_known = error, knows(address, error)
+    if processes.silent and not is_known:
+        raise refuse_silent(processes.silent)
+    if refused is not None:
+        raise refused
+    return None
 
 
 def refuse_silent(silent: Sequence[PlayheadError]) -> NotAnswered:

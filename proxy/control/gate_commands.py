@@ -11,7 +11,14 @@ from ...timeline.receipts.safe_terminal_text import WIDTH, plain, plain_lines
 from ..errors import NotAnswered
 from ..operations.open_store import open_store
 from .address import Address, find_addresses, read_token, token_path
-from .ask_processes import Held, find_awake, find_gates, list_held, refuse_silent
+from .ask_processes import (
+    Held,
+    command_holder,
+    find_awake,
+    find_gates,
+    list_held,
+    refuse_silent,
+)
 from .client import ask
 
 _BODY_LINES = 12
@@ -57,29 +64,24 @@ def decide(
     digest: of the request that was looked at; None approves what is held now under that name.
     Raises: StoreError; NotAnswered, also where nothing is held under that name, with why.
     """
-    refused: NotAnswered | None = None
-    awake, silent = find_awake(config, _addresses(config))
-    shown = find_gates(config, awake, [name]).get(name)
+    processes = find_awake(config, _addresses(config))
+    shown = find_gates(config, processes.awake, [name]).get(name)
     body = {"reason": reason, "via": "command"}
     looked_at = digest or (shown["digest"] if shown is not None else "")
     if looked_at:
         body["digest"] = looked_at
-    for address in awake:
-        path = f"/v1/gates/{quote(name, safe='')}/{action}"
-        try:
-            decided: dict[str, Any] = ask(config, address, "POST", path, body)
-        except NotAnswered as error:
-            # Another process may hold it; whoever decided on it last knows best why it is held no more.
-            is_holder = shown is not None and shown["pid"] == address.pid
-            if refused is None or "held no more" in str(error) or is_holder:
-                refused = error
-        else:
-            return decided
-    if silent and shown is None and "held no more" not in str(refused):
-        raise refuse_silent(silent)  # one of them may hold it
-    raise refused or NotAnswered(
-        f"no process of {config.store} holds anything", "`playhead runs` lists the open runs"
-    )
+
+    def knows(address: Address, error: NotAnswered) -> bool:
+        is_holder = shown is not None and shown["pid"] == address.pid
+        return is_holder or "held no more" in str(error)
+
+    path = f"/v1/gates/{quote(name, safe='')}/{action}"
+    decided: dict[str, Any] | None = command_holder(config, processes, path, body, knows)
+    if decided is None:
+        raise NotAnswered(
+            f"no process of {config.store} holds anything", "`playhead runs` lists the open runs"
+        )
+    return decided
 
 
 def describe_silent(silent: Iterable[str]) -> list[str]:

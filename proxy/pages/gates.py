@@ -22,7 +22,14 @@ from ...web.views.run_page_sections import view_effects
 from ...web.views.safe_text import BLOCK, Shown, safe_block, safe_short, show_block
 from ...web.views.value_tree import Line, list_pairs, list_value
 from ..control.address import Address, find_addresses
-from ..control.ask_processes import Held, find_awake, find_gates, list_held, refuse_silent
+from ..control.ask_processes import (
+    Held,
+    command_holder,
+    find_awake,
+    find_gates,
+    list_held,
+    refuse_silent,
+)
 from ..control.client import ask
 from ..control.handlers.gates import FIELDS, VALUE
 from ..control.http.error_body import ControlError
@@ -174,27 +181,38 @@ class Gates:
                     expected="digest: of the request that was looked at",
                 )
             body["digest"] = digest
-        refused: NotAnswered | None = None
-        awake, silent = find_awake(self._library.config, self._addresses())
-        for address in awake:
-            path = f"/v1/gates/{quote(name, safe='')}/{action}"
-            try:
-                return reply_json(self._ask(address, "POST", path, body))
-            except NotAnswered as error:
-                if refused is None or "held no more" in str(error):
-                    refused = error
-        before = next((one for one in self.find_rulings() if one["id"] == name), None)
-        if before is not None:
+        try:
+            return self._command_holder(
+                f"/v1/gates/{quote(name, safe='')}/{action}",
+                body,
+                name,
+                lambda _, error: "held no more" in str(error),
+            )
+        except (NotAnswered, ControlError):
+            before = next((one for one in self.find_rulings() if one["id"] == name), None)
+            if before is None:
+                raise
             raise ControlError(
                 409,
                 f"{before['said']} before",
                 expected="a request that is held",
                 found=name[:100],
                 hint=before["reason"] or "the first ruling counts",
-            )
-        if silent and "held no more" not in str(refused):
-            raise refuse_silent(silent)  # one of them may hold it
-        raise refused or ControlError(409, "Nothing is held by this name", found=name[:100])
+            ) from None
+
+    def _command_holder(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        name: str,
+        knows: Callable[[Address, NotAnswered], bool],
+    ) -> Reply:
+        """Have the process that holds a request do something with it. Raises: NotAnswered, ControlError."""
+        config = self._library.config
+        told = command_holder(config, find_awake(config, self._addresses()), path, body, knows)
+        if told is None:
+            raise ControlError(409, "Nothing is held by this name", found=name[:100])
+        return reply_json(told)
 
     def stop(self, asked: Asked) -> Reply:
         """Stop an open run: whatever it asks is refused from then on."""
@@ -214,7 +232,8 @@ class Gates:
         if silent:
             raise refuse_silent(silent)
         path = f"/v1/runs/{quote(run.id, safe='')}/stop"
-        return reply_json(self._ask(address, "POST", path, {"reason": _read_reason(asked)}))
+        body = {"reason": _read_reason(asked)}
+        return reply_json(ask(self._library.config, address, "POST", path, body))
 
     def of_break(self, word: str) -> Callable[[Asked], Reply]:
         """Give what passes a command on to where a request is held at a breakpoint."""
@@ -222,18 +241,12 @@ class Gates:
         def decide(asked: Asked) -> Reply:
             name = asked.parameters["id"]
             body = {} if word != "answer" else {"answer": self._read_answer(asked)}
-            path = f"/v1/breaks/{quote(name, safe='')}/{word}"
-            refused: NotAnswered | None = None
-            awake, silent = find_awake(self._library.config, self._addresses())
-            for address in awake:
-                try:
-                    return reply_json(self._ask(address, "POST", path, body))
-                except NotAnswered as error:
-                    if refused is None or "nothing is held" in str(refused):
-                        refused = error
-            if silent and (refused is None or "nothing is held" in str(refused)):
-                raise refuse_silent(silent)  # one of them may hold it
-            raise refused or ControlError(409, "Nothing is held by this name", found=name[:100])
+            return self._command_holder(
+                f"/v1/breaks/{quote(name, safe='')}/{word}",
+                body,
+                name,
+                lambda _, error: "nothing is held" not in str(error),
+            )
 
         return decide
 
@@ -301,9 +314,6 @@ class Gates:
 
     def _addresses(self) -> list[Address]:
         return find_addresses(self._library.config.store)
-
-    def _ask(self, address: Address, method: str, path: str, body: Any = None) -> Any:
-        return ask(self._library.config, address, method, path, body)
 
 
 def _read_reason(asked: Asked) -> str:
