@@ -283,15 +283,20 @@ def held(tmp_path: Path) -> Iterator[Held]:
         let_go.set()
 
 
+def _stop_sweep(held: Held, count: int, how: signal.Signals = signal.SIGKILL) -> None:
+    """Begin a sweep, and end it once its model has been asked so often."""
+    with _sweeping(held.world) as process:
+        wait_until(lambda: len(held.asked) >= count, 60)
+        process.send_signal(how)
+        process.wait(60)
+    wait_until(lambda: _is_free(held.world.folder / "sweep.yaml.done"), 60)
+
+
 def test_a_stopped_run_does_not_raise_the_cap_that_nobody_gave(held: Held) -> None:
     """However often the file is called."""
     world = held.world
     world.write(HEAD + "times: 2\n" + _variants(world.folder, 1))
-    with _sweeping(world) as process:
-        wait_until(lambda: len(held.asked) >= 2, 60)
-        process.kill()
-        process.wait(60)
-    wait_until(lambda: _is_free(world.folder / "sweep.yaml.done"), 60)
+    _stop_sweep(held, 2)
     held.let_go.set()
     done = world.sweep()
     assert done.returncode == 0, done.stderr
@@ -304,13 +309,8 @@ def test_calls_of_runs_that_were_stopped_count(held: Held, how: signal.Signals) 
     """What left before a sweep was stopped has left: all calls together make no more than the cap allows."""
     world = held.world
     world.write(HEAD + "times: 5\nmax_calls: 4\n" + _variants(world.folder, 1))
-    notes = world.folder / "sweep.yaml.done"
     for count in (2, 4):
-        with _sweeping(world) as process:
-            wait_until(lambda count=count: len(held.asked) >= count, 60)
-            process.send_signal(how)
-            process.wait(60)
-        wait_until(lambda: _is_free(notes), 60)
+        _stop_sweep(held, count, how)
     held.let_go.set()
     done = world.sweep()
     assert done.returncode == 121, done.stderr
@@ -322,11 +322,7 @@ def test_money_of_a_call_that_was_stopped_counts_with_all_that_was_reserved(held
     """What it cost is not known."""
     world = held.world
     world.write(HEAD + "times: 5\ncap: 1\n" + _variants(world.folder, 1))
-    with _sweeping(world) as process:
-        wait_until(lambda: len(held.asked) >= 2, 60)
-        process.kill()
-        process.wait(60)
-    wait_until(lambda: _is_free(world.folder / "sweep.yaml.done"), 60)
+    _stop_sweep(held, 2)
     held.let_go.set()
     done = world.sweep()
     assert done.returncode == 121, done.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from playhead.addons.run.exchange_events import outcome_event
-from playhead.store import Store
+from playhead.store import RunInfo, Store
 from playhead.tape.exchange import RequestClass
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
@@ -20,6 +20,16 @@ from playhead.web.views.scrubber_stops import Scrubbers
 from playhead.web.views.timeline_strip import Axis, draw_strip
 
 _S = 1_000_000_000
+
+
+def read_whole(store: Store, run: RunInfo) -> RunIndex:
+    """Give the index of a run, read to its end in small parts."""
+    index = RunIndex(store, run)
+    while index.read_log(9):
+        pass
+    while index.read_steps(9):
+        pass
+    return index
 
 
 def test_the_log_alone_is_enough_to_scrub(tmp_path: Path) -> None:
@@ -173,11 +183,7 @@ def test_a_step_takes_as_long_as_its_exchange(tmp_path: Path) -> None:
         await store.runs.seal(run, reason="it ended", at_ns=2)
 
     with Store.open(write_store(tmp_path / "store", write), readonly=True) as store:
-        index = RunIndex(store, store.runs.get("r"))
-        while index.read_log(9):
-            pass
-        while index.read_steps(9):
-            pass
+        index = read_whole(store, store.runs.get("r"))
         (step,) = (one for one in index.pages.get(0) if one["took_us"] is not None)
         assert (step["took_us"], list(index.took)) == (250, [250])
 
@@ -186,11 +192,7 @@ def test_before_an_effect_is_what_rewind_says(tmp_path: Path) -> None:
     """The model call that asked for it, and nothing where none came before it."""
     with Store.open(write_refund_store(tmp_path / "store"), readonly=True) as store:
         for run in store.runs.all():
-            index = RunIndex(store, run)
-            while index.read_log(9):
-                pass
-            while index.read_steps(9):
-                pass
+            index = read_whole(store, run)
             for one in find_before_effects(RunReader(store, run).read()):
                 assert index.before_effect(one.effect) == one.seq
 
@@ -203,10 +205,6 @@ def test_before_an_effect_is_what_rewind_says(tmp_path: Path) -> None:
         await store.runs.seal(run, reason="it ended", at_ns=2)
 
     with Store.open(write_store(tmp_path / "other", write), readonly=True) as store:
-        index = RunIndex(store, store.runs.get("r"))
-        while index.read_log(9):
-            pass
-        while index.read_steps(9):
-            pass
+        index = read_whole(store, store.runs.get("r"))
         assert list(index.effects) == [1]
         assert index.before_effect(2) is None
