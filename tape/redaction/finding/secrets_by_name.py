@@ -413,8 +413,8 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
     end = _value_end(data, start, quote, strings)
     delimited = bool(quote)
     if quote:
-        start = _BLANKS_BEFORE.match(data, start, end).end()  # type: ignore[union-attr]
-        end -= _BLANKS_BEHIND.match(data[start:end][::-1]).end()  # type: ignore[union-attr]
+        start += _size_of(_BLANKS_BEFORE, data[start:end])
+        end -= _size_of(_BLANKS_BEHIND, data[start:end][::-1])
     if not quote and data[first - 1 : first] == b";":
         start, end, delimited = _in_braces(data, start, end)
     elif not quote and _LINE.search(data, max(0, first - 48), first) is not None:
@@ -520,6 +520,12 @@ _TEMPLATES = (b"${", b"{{", b"%(", b"$(", b"<%", b"#{", b"@{", b"{%", b"//", b"%
 """How what is filled in later begins, and an address."""
 
 
+def _size_of(pattern: re.Pattern[bytes], text: bytes) -> int:
+    """Give how many bytes of the beginning of a text are of a pattern."""
+    found = pattern.match(text)
+    return found.end() if found is not None else 0
+
+
 def _find_inner(value: bytes, place: Place) -> tuple[int, int] | None:
     """Find a value that has signs around it, or a number beside it: braces of a GUID, slashes, the time when it ends.
 
@@ -528,8 +534,8 @@ def _find_inner(value: bytes, place: Place) -> tuple[int, int] | None:
     if place.plain in _BARE or place.doubtful or value.startswith(_TEMPLATES):
         return None
     value = value[:_JUDGED]
-    first = _SIGNS_BEFORE.match(value).end()  # type: ignore[union-attr]
-    last = len(value) - _SIGNS_BEHIND.match(value[::-1]).end()  # type: ignore[union-attr]
+    first = _size_of(_SIGNS_BEFORE, value)
+    last = len(value) - _size_of(_SIGNS_BEHIND, value[::-1])
     inner = value[first:last]
     # With escapes in it the value is looked at again, once they are undone.
     if len(inner) == len(value) or b"%" in inner or b"\\" in inner or not is_strong(inner):
