@@ -2,8 +2,9 @@
 
 1. An answer counts if it can have reached the agent: pieces that arrived after the request had been asked for did not, nor did those
    that came after the client had left. Telemetry does not count.
-2. The origin is the place that had it first: of an answer counts when the piece with it had come, not when it was asked for. Where a request had the value before any answer, the agent brought it: its user, its prompt, a
-   tool of its own. What an answer repeats then is told beside.
+2. The origin is the place that had it first: of an answer counts when the piece with it had come, not when it was asked for. Where a
+   request had the value before any answer, the agent brought it: its user, its prompt, a tool of its own. What an answer repeats then is
+   told beside.
 3. `recorded` says that the same characters are there, alone, and that they are telling: another place would have them by no chance.
    All else is `inferred`, with the rule. Where nothing has the whole value, its telling parts are looked for, each by itself.
 4. What is but a piece of a longer value is no origin where another place has the value alone. It is told as a hint, and leaves a doubt;

@@ -116,6 +116,11 @@ class Use:
         return self.method in _WRITES
 
     @property
+    def sent(self) -> Json:
+        """What it sends as JSON; None where that is none."""
+        return find_json(open_body(self.exchange.request)[0])
+
+    @property
     def answered(self) -> Json:
         """What its answer has as JSON; None where that is none."""
         response = self.exchange.response
@@ -177,7 +182,7 @@ def find_state(use: Use, known: State) -> State:
         return told if status == 200 and isinstance(told, dict | list) else known
     if use.method == "DELETE":
         return No.MISSING
-    sent, told = find_json(open_body(use.exchange.request)[0]), use.answered
+    sent, told = use.sent, use.answered
     if use.makes:
         return told if isinstance(told, dict) and _is_like(told, sent) else sent
     if shows_state(use, known):
@@ -193,7 +198,7 @@ def shows_state(use: Use, known: State) -> bool:
 
     known: what it was before.
     """
-    told, sent = use.answered, find_json(open_body(use.exchange.request)[0])
+    told, sent = use.answered, use.sent
     if use.method == "DELETE" or use.makes:
         return True
     if not isinstance(told, dict):
@@ -223,7 +228,7 @@ def find_sent(use: Use, known: State) -> State:
     """
     if use.method == "DELETE":
         return No.MISSING
-    sent = find_json(open_body(use.exchange.request)[0])
+    sent = use.sent
     if use.method == "PUT" and isinstance(sent, dict) and isinstance(known, dict):
         return {**known, **sent}
     if use.method == "PUT" and isinstance(sent, dict | list):
@@ -240,8 +245,7 @@ def explains(use: Use, fields: Iterable[Field]) -> bool:
     fields: in which the state differs.
     """
     if use.method == "PUT":
-        sent = find_json(open_body(use.exchange.request)[0])
-        names = sent.keys() if isinstance(sent, dict) else ()
+        names = use.sent.keys() if isinstance(use.sent, dict) else ()
         kept = {f"${member_step(name)}" for name in names}
         return all(one.new is No.MISSING and one.path not in kept for one in fields)
     made = find_made(use) if use.method == "POST" else None
