@@ -1,6 +1,6 @@
 """What recording a step of one conversation costs as it grows to a megabyte: CPU of the proxy, by thread.
 
-    uv run python benchmarks/growing.py [--to-kb 1200] [--steps-each 20] [--beside CHECKOUT]
+    uv run python benchmarks/growing.py [--to-kb 1000] [--steps-each 20] [--beside CHECKOUT]
 
 One agent talks over one connection, TLS on both sides, to a provider on loopback. Its first request has a few KB; each further one
 has what was said before, and about a KB more. At each size of a row `--steps-each` steps are taken one after the other. *writer* is
@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 import proxies
-from workloads import HOST
+from workloads import CHAT, HOST, KEY, token
 
 _SIZES_KB = (8, 60, 125, 250, 500, 1000)
 _BAR_MS = 1.5
@@ -91,20 +91,18 @@ class _Talk:
     def step(self) -> dict[str, float]:
         """Take one more step; gives the CPU seconds of each thread, by its number."""
         self._say()
-        body = f'{{"id":"{self._step:012d}","model":"bench-1","messages":[{",".join(self._messages)}]}}'
+        name = token(self._step).decode()
+        body = f'{{"id":"{name}","model":"bench-1","messages":[{",".join(self._messages)}]}}'
         before = _threads(self._pid)
         self._connection.request(
             "POST",
-            "/v1/chat/completions?as=llm",
+            f"{CHAT}?as=llm",
             body.encode(),
-            {
-                "content-type": "application/json",
-                "authorization": "Bearer sk-bench-0123456789abcdef0123456789abcdef",
-            },
+            {"content-type": "application/json", "authorization": f"Bearer {KEY.decode()}"},
         )
         answer = self._connection.getresponse()
         said = answer.read()
-        if answer.status != 200 or f"{self._step:012d}".encode() not in said[:64]:
+        if answer.status != 200 or name.encode() not in said[:64]:
             raise SystemExit(f"step {self._step}: {answer.status} {said[:200]!r}")
         after = _threads(self._pid)
         return {thread: used - before.get(thread, 0.0) for thread, used in after.items()}

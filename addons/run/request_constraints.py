@@ -136,7 +136,7 @@ def describe_unknown(
     which = "any of them" if unknown.earlier else "it"
     sent = f"{', '.join(places)}, and {which} may have happened"
     if request is None or key is None:
-        lost = ", but sent with one then" if any(one.key for one in attempts) else ""
+        lost = ", but sent with one then" if any(one.key is not None for one in attempts) else ""
         return f"an effect without an outcome, with no idempotency key{lost}: {sent}"
     shown = ", ".join(key.decode("utf-8", "backslashreplace").split("\n"))
     if any(one.key is None for one in attempts):

@@ -251,9 +251,7 @@ class WorkFolder:
     def _finish_replay(
         self, execution: Execution, redact: Callable[[bytes], bytes]
     ) -> dict[str, Any]:
-        def plain(text: str) -> str:
-            return redact(os.fsencode(text)).decode("utf-8", "backslashreplace")
-
+        plain = _plain_with(redact)
         described = {
             "path": plain(execution.area.folder),
             "within": show_path(redact(self._within)),
@@ -288,9 +286,7 @@ class WorkFolder:
         described: Mapping[str, Any],
         redact: Callable[[bytes], bytes],
     ) -> dict[str, Any]:
-        def plain(text: str) -> str:
-            return redact(os.fsencode(text)).decode("utf-8", "backslashreplace")
-
+        plain = _plain_with(redact)
         written = execution.find_written()
         folder = execution.area.folder
         rules = IgnoreFilter(folder, find_tracked_ignored(folder))
@@ -330,6 +326,11 @@ class WorkFolder:
         """Discard what a replay worked on."""
         if self._execution is not None:
             self._execution.close()
+
+
+def _plain_with(redact: Callable[[bytes], bytes]) -> Callable[[str], str]:
+    """Give what makes a text with names of files one that can be stored."""
+    return lambda text: redact(os.fsencode(text)).decode("utf-8", "backslashreplace")
 
 
 def _explain_left(folder: str, kept: Kept) -> EngineError | None:
