@@ -316,7 +316,7 @@ BRANCHED = BranchAccount(
 )
 
 
-RECEIPT_JSON = "\n".join(PAGES[f"docs/receipt-{name}.md"] for name in ("json", "divergences"))
+RECEIPT_JSON = PAGES["docs/receipt-json.md"]
 SCHEMAS = json.dumps([make_schema(name) for name in ("receipt", "effects", "show")])
 """With the descriptions that `playhead schema` prints."""
 EXPLAINED = set(re.findall(r"\w+", SCHEMAS))

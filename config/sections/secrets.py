@@ -67,7 +67,7 @@ class RedactRule:
     path: str = key("", check_secret_regex, "The same over paths.", start="")
     pii: tuple[str, ...] = texts(
         parse_personal_kind,
-        "[Kinds of personal data](personal-data.md): `email`, `phone`, `iban`, `card`, `ssn`. Short for a "
+        "[Kinds of personal data](secrets.md#personal-data): `email`, `phone`, `iban`, `card`, `ssn`. Short for a "
         "list of this one entry: `redact: {pii: [...]}`.",
     )
 
