@@ -17,6 +17,7 @@ import click
 from ...config import Config
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import rules_of
+from ...tape.counted import counted
 from ...tape.diff.divergence_types import one_line
 from ...tape.exchange import Exchange, RequestClass, Seq
 from ...tape.exit_codes import ExitCode
@@ -362,7 +363,7 @@ class _Bisection:
         if differs(more, fewer, self._times, _comparisons(self.search.count)):
             return ""
         return (
-            f"{more} of {self._times} runs were bad with {low.count} answers of the good run, and {fewer} with {high.count}:"
+            f"{more} of {self._times} runs were bad with {counted(low.count, 'answer')} of the good run, and {fewer} with {high.count}:"
             " that may be chance; give more repeats with --times"
         )
 
@@ -371,7 +372,9 @@ class _Bisection:
         return low, next(one for one in self._tried if one.count == self.search.high)
 
     def _say(self, tried: _Tried, judged: Judged) -> str:
-        of = f"{tried.count} of {self.search.count} answers of {self._prepared.good.id!r}"
+        of = (
+            f"{tried.count} of {counted(self.search.count, 'answer')} of {self._prepared.good.id!r}"
+        )
         if self._times > 1:
             bad = tried.bad(or_unknown=False)
             return f"{of}: {judged.standing}, {bad} of {len(tried.runs)} runs were bad"
@@ -403,8 +406,8 @@ class _Bisection:
         low, high = self._pair()
         seen = {one.count: self._list_runs(one.count) for one in (low, high)}
         yield f"the answer to exchange {pair.bad} turns {bad!r} bad: {asked.method} {one_line(asked.url)}"
-        yield f"  bad with {low.count} answers of {good!r}:  {seen[low.count]}"
-        yield f"  good with {high.count} answers of {good!r}: {seen[high.count]}"
+        yield f"  bad with {counted(low.count, 'answer')} of {good!r}:  {seen[low.count]}"
+        yield f"  good with {counted(high.count, 'answer')} of {good!r}: {seen[high.count]}"
         if other := self._find_other_end():
             yield f"  {other}"
         yield "look at it:"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...config import Config
+from ...tape.counted import counted
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
 from ...timeline import Receipt
@@ -71,7 +72,7 @@ class Ran:
     def untested(self) -> str:
         """Say why it tells nothing of what its tapes would have done; empty where it does."""
         if self.stubbed and not self.refused:
-            return f"{self.stubbed} effect{'s' * (self.stubbed != 1)} that neither tape has"
+            return f"{counted(self.stubbed, 'effect')} that neither tape has"
         return self.no_result
 
     def add_to(self, spent: Spent) -> None:

@@ -5,6 +5,7 @@ import time
 from ...addons.run.registry import SEAL
 from ...config import Config
 from ...store import RunInfo, RunStatus, StoreError
+from ...tape.counted import counted
 from .open_store import open_store
 
 _PATIENCE_S = 15.0
@@ -40,5 +41,5 @@ def seal_run(config: Config, name: str) -> str:
 
 def _tell(sealed: RunInfo) -> str:
     """Say that a run has ended; its requests are those that were refused, too, as by a gate."""
-    requests = f"{sealed.exchanges} request{'s' * (sealed.exchanges != 1)}"
+    requests = counted(sealed.exchanges, "request")
     return f"run {sealed.id}: sealed, {requests}"

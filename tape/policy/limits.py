@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...config import Limits
 from ...config.targets.host_interpretations import normal_host
 from ...config.targets.path_interpretations import normal_path, without_trailing
+from ..counted import counted
 from ..exchange import RequestClass
 from .alike_effects import list_ways
 
@@ -131,11 +132,11 @@ def find_spent(
     if kind is RequestClass.TELEMETRY:
         return None
     if limits.calls is not None and used.calls >= limits.calls:
-        return Spent("calls", f"the run's limit of {_count(limits.calls, 'call')} is exhausted")
+        return Spent("calls", f"the run's limit of {counted(limits.calls, 'call')} is exhausted")
     if kind is RequestClass.INFERENCE:
         if limits.tokens is not None and used.tokens >= limits.tokens:
             text = (
-                f"the run's limit of {_count(limits.tokens, 'token')} is exhausted: {used.tokens}"
+                f"the run's limit of {counted(limits.tokens, 'token')} is exhausted: {used.tokens}"
             )
             return Spent("tokens", text + _unknown(used.unstated, "that stated none"))
         if limits.usd is not None and used.usd >= limits.usd:
@@ -144,11 +145,11 @@ def find_spent(
         if unreadable and limits.usd is not None:
             text = f"what the call can cost is not known, for {unreadable}, and the run's limit is {limits.usd} USD"
             return Spent("usd", text)
-        counted = used.nano_usd + used.estimated + reserved
-        if needed and limits.usd is not None and counted + needed > limits.usd * NANO:
+        sum_so_far = used.nano_usd + used.estimated + reserved
+        if needed and limits.usd is not None and sum_so_far + needed > limits.usd * NANO:
             return Spent("usd", _too_dear(limits.usd, used, needed, reserved))
     if limits.repeats is not None and times > limits.repeats:
-        often = _count(limits.repeats, "time")
+        often = counted(limits.repeats, "time")
         return Spent("repeats", f"the same request has come more than {often} in a row")
     return None
 
@@ -173,12 +174,8 @@ def show_usd(amount: Decimal) -> str:
     return str(exact) if exact == amount else f"{amount.normalize():f}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + "s" * (number != 1)
-
-
 def _unknown(count: int, what: str) -> str:
-    return f", and {_count(count, 'call')} {what}" if count else ""
+    return f", and {counted(count, 'call')} {what}" if count else ""
 
 
 Forms = frozenset[bytes]

@@ -32,7 +32,7 @@ PARTS = ("answer", "arrival", "asked", "body", "lookup", "held", "progress", "pl
 
 INSIDE = {
     "config": "errors archive_url targets match_pattern value_types parse_values document safe_json_schema contract_schema_file profiles key_declarations sections schema contradictions load experiments watch",
-    "tape": "shell_words visible_text exit_codes exchange records folders redaction headers canonical classify dialects diff matching playback policy faults contracts stubs edits splicing schedules",
+    "tape": "shell_words counted visible_text exit_codes exchange records folders redaction headers canonical classify dialects diff matching playback policy faults contracts stubs edits splicing schedules",
     "tape.redaction": "harmless looks_like_secret credential_fields finding placeholders learned configured incremental_search search compare_placeholders"
     " secrets_in_heads header_secret_places replaced_places redact_large_body redact_heads redactor rewriting",
     "tape.redaction.finding": "command_lines searched_text pattern_prefilter format_table formats literals secrets_in_base64 personal join_stream_pieces passwords_in_commands lines secrets_by_sibling_fields secrets_in_tables secrets_by_name finder",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ...tape.counted import counted
 from ...tape.diff.request_differences import common_prefix
 from ...tape.policy.limits import NANO
 from ..show.fit import fit
@@ -130,10 +131,10 @@ def _render_sum(calls: list[CacheCall]) -> Iterator[str]:
     read = sum(one.sent.read or 0 for one in calls)
     whole = sum(one.sent.whole for one in calls)
     if not any(one.verdict is not Verdict.UNKNOWN for one in calls):
-        yield f"{_count(len(calls), 'model call')}, of none of which anything can be said"
+        yield f"{counted(len(calls), 'model call')}, of none of which anything can be said"
         return
     share = f"{read / whole:.0%}" if whole else "none"
-    yield f"{_count(len(calls), 'model call')}; {share} of {whole:,} tokens were read from the cache"
+    yield f"{counted(len(calls), 'model call')}; {share} of {whole:,} tokens were read from the cache"
     if not misses:
         yield "no miss was found"
         return
@@ -150,17 +151,13 @@ def _render_sum(calls: list[CacheCall]) -> Iterator[str]:
             else ", at an unknown price"
         )
     yield told
-    counted: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for one in misses:
         name = _WORDS.get(one.verdict, one.verdict.value)
         part = f": {one.moved.part}" if one.moved and one.verdict is Verdict.BROKE else ""
-        counted[name + part] = counted.get(name + part, 0) + 1
-    for name, count in sorted(counted.items(), key=lambda pair: -pair[1]):
+        numbers[name + part] = numbers.get(name + part, 0) + 1
+    for name, count in sorted(numbers.items(), key=lambda pair: -pair[1]):
         yield f"  {count} × {name}"
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def show_cost(nano_usd: int) -> str:

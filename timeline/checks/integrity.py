@@ -15,6 +15,7 @@ from blake3 import blake3
 
 from ...store import LogCorrupt, RunInfo, RunStatus, Store, StoreError
 from ...tape.canonical.canonical_request import raw_key
+from ...tape.counted import counted
 from ...tape.exchange import Exchange, Fingerprint, Seq
 from ...tape.folders.manifest import Entry as FolderEntry
 from ...tape.folders.manifest import read_rows, show_path
@@ -340,7 +341,7 @@ def render_verified(found: Sequence[Verified]) -> str:
     """Say of each run whether it is sound, and where first it is not."""
     lines = []
     for one in found:
-        count = f"{one.exchanges} exchange{'s' if one.exchanges != 1 else ''}"
+        count = counted(one.exchanges, "exchange")
         if one.unproven:
             count += f", {one.unproven} without a hash"
         if one.state is State.SOUND:
@@ -374,5 +375,5 @@ def render_rewritten(one: Rewritten) -> str:
 def count_rewritten(exchanges: int, events: int, files: int) -> str:
     """Say how many exchanges, events and files of the working folder were rewritten."""
     counts = ((exchanges, "exchange"), (events, "event"), (files, "file"))
-    said = [f"{count} {word}{'s' if count != 1 else ''}" for count, word in counts if count]
+    said = [counted(count, word) for count, word in counts if count]
     return ", ".join(said) or "its command alone"

@@ -77,8 +77,8 @@ def _notes(bill: Bill) -> Iterator[str]:
         (spent.failed, "call", "answered with an error or a redirect, at no cost"),
         (spent.at_least, "call", "perhaps dearer: cut, or without a count of tokens"),
         (spent.unpriced, "call", "without a known price, in no sum of money"),
-        (spent.cut_runs, "run", "cut as its process died: its last calls may be missing"),
-        (bill.refused, "request", "refused or stubbed here, and not sent"),
+        (spent.cut_runs, "run", "cut by a crash, so that last calls may be missing"),
+        (bill.refused, "request", "refused, stubbed or hypothetical, and not sent"),
         (bill.unreached, "request", "that came to no connection"),
         (bill.saved_requests, "request", "answered from a tape"),
     )

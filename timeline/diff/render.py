@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from textwrap import wrap
 
+from ...tape.counted import counted
 from ...tape.diff.request_differences import common_prefix
 from ...tape.exchange import Seq
 from ..show.fit import fit, pad
@@ -118,7 +119,7 @@ def _roots(compared: Compared, find: FindPlaces, paint: Paint, most: int | None)
             followers[key] = followers.get(key, 0) + 1
     yield ""
     follow = sum(row.cause is not None for row in compared.rows)
-    yield f"{_count(len(roots), 'root')}, and {_count(follow, 'difference')} that follow"
+    yield f"{counted(len(roots), 'root')}, and {counted(follow, 'difference')} that follow"
     for row in roots[:most]:
         count = followers.get(_key(row), 0)
         line = f"{_place(row)}: {row.change.value}" + (f", {count} follow" if count else "")
@@ -151,10 +152,6 @@ def _of(act: Act | None) -> str:
 
 def _place(row: Row) -> str:
     return f"A {_of(row.first) or '-'}, B {_of(row.second) or '-'}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 _SIGNS = {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from ...tape.counted import counted
 from ..show.fit import fit
 from ..show.listing import WIDTH
 from .find_resource_history import Change, History, Place
@@ -22,9 +23,9 @@ def render_history(history: History) -> Iterator[str]:
     yield fit(history.url, WIDTH)
     counts = {"refused": history.refused, "of unknown outcome": history.unanswered}
     failed = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
-    told = f"{_count(history.reads, 'read')}, {_count(history.writes, 'write')}"
+    told = f"{counted(history.reads, 'read')}, {counted(history.writes, 'write')}"
     told += f" ({failed})" if failed else ""
-    yield f"{_count(len(history.runs), 'run')}, {told}"
+    yield f"{counted(len(history.runs), 'run')}, {told}"
     if not history.changes:
         yield "no change was seen" if history.first else "no answer says in JSON what it is"
     if history.posts:
@@ -98,10 +99,6 @@ def show_state(state: State) -> str:
 
 def _place(place: Place) -> str:
     return f"{place.run} {place.seq}"
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def history_json(history: History) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ...tape.counted import counted
 from ..receipts.safe_terminal_text import plain, table
 from .learn import (
     BROUGHT,
@@ -74,7 +75,7 @@ def _places(places: Sequence[Place]) -> list[str]:
                     (
                         _class(place),
                         plain(place.place, 80),
-                        f"{place.seen} time{'s' * (place.seen != 1)}",
+                        counted(place.seen, "time"),
                         f"seq {place.seqs[0]}: {plain(place.values[0], _VALUE)}",
                         f"seq {place.seqs[1]}: {plain(place.values[1], _VALUE)}",
                         "" if place.proposed or place.why == place.value_class else place.why,

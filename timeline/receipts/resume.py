@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...tape.counted import counted
 from ...tape.exchange import RequestClass, VerdictKind
 from ...tape.records.events import Event, EventKind
-from .safe_terminal_text import times, titled_rows
+from .safe_terminal_text import titled_rows
 
 _WAITS = "not asked for"
 _HELD = "held"
@@ -54,7 +55,7 @@ class ResumeAccount:
             came += ", and sent only what was approved at a gate"
         else:
             came += ", so nothing was sent"
-        first = f"{came}: {self.served} from the tape, {times(self.executed, 'effect')} executed"
+        first = f"{came}: {self.served} from the tape, {counted(self.executed, 'effect')} executed"
         rows = [
             f"seq {row['seq']} of {row['run']}  {row['method']} {row['url']}: {row['became']}"
             + (f" as seq {row['asked_as']}" if row["asked_as"] is not None else "")

@@ -50,8 +50,3 @@ def titled_rows(
     lines = [f"{title}:"] + [f"  {plain(row, limit)}" for row in rows[:ROWS]]
     more = (count if count is not None else len(rows)) - ROWS
     return lines + ([f"  … and {more} more"] if more > 0 else [])
-
-
-def times(count: int, what: str, plural: str = "s") -> str:
-    """Give a number with its noun."""
-    return f"{count} {what}" + ("" if count == 1 else plural)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ...store import RunInfo, Store
+from ...tape.counted import counted
 from ...tape.records.events import EventKind
 from ..reading.contract_row import ContractRow
 from ..receipts.safe_terminal_text import plain
@@ -27,7 +28,7 @@ def render_found(run: str, rows: Sequence[ContractRow]) -> str:
     count = sum(row.count for row in rows)
     if not rows:
         return f"{plain(run)}: every checked message follows its contract"
-    lines = [f"{plain(run)}: {count} violation{'s' * (count != 1)} in {len(rows)} messages"]
+    lines = [f"{plain(run)}: {counted(count, 'violation')} in {len(rows)} messages"]
     lines += [plain(f"  seq {row.seq}  {row.text}", 300) for row in rows[:_ROWS]]
     if len(rows) > _ROWS:
         lines.append(f"  … and {len(rows) - _ROWS} more messages")

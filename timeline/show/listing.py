@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from ...tape.counted import counted
 from ...tape.dialects import Usage
 from ...tape.exchange import Seq
 from ..reading.exact_body_values import Number, read_json, show_json
@@ -387,7 +388,7 @@ def list_lanes(lanes: Iterable[Lane], most: int = 12) -> Iterator[str]:
     for lane in listed[:most]:
         tokens = show_tokens(lane.input_tokens, lane.output_tokens, at_least=bool(lane.at_least))
         of = f", of lane {lane.parent}" if lane.parent else ""
-        calls = f"{lane.calls} call{'s' * (lane.calls != 1)}"
+        calls = counted(lane.calls, "call")
         models = ", ".join(lane.models)
         head = f"lane {lane.number}{of}: {calls}, {tokens} tokens, {models or 'model not stated'}"
         yield fit(f"{head}{f'; {lane.name}' if lane.name else ''}", WIDTH)
@@ -405,7 +406,7 @@ def list_counts(counts: Counts) -> Iterator[str]:
         (counts.tools, "tool call"),
         (counts.requests, "other request"),
     )
-    yield ", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in told)
+    yield ", ".join(counted(count, what) for count, what in told)
     if counts.effects:
         yield fit(f"effects (*): {_seqs(counts.effects)}", WIDTH)
     if counts.errors:

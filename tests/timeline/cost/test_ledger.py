@@ -93,7 +93,7 @@ def test_a_run_that_was_cut_has_spent_at_least_what_it_has(
     bill.add("run", read_ledger(run), is_cut=may_lack_calls(run))
     assert show_money(bill.spent) == ("≥ 0.00" if lacks else "0.00")
     said = list(render_bill(bill))
-    assert ("1 run cut as its process died: its last calls may be missing" in said) is lacks
+    assert ("1 run cut by a crash, so that last calls may be missing" in said) is lacks
     assert [row["cut_runs"] for row in bill_json(bill)["rows"]] == [1] * lacks
 
 

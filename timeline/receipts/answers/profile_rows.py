@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ....tape.counted import counted
 from ..safe_terminal_text import plain
 
 _MOST = 20
@@ -27,10 +28,10 @@ class ProfileRow:
         told = []
         by_place = self.requests - self.unconditional
         if by_place:
-            places, requests = _count(len(self.places), "place"), _count(by_place, "request")
+            places, requests = counted(len(self.places), "place"), counted(by_place, "request")
             told.append(f"{places} in {requests}")
         if self.unconditional:
-            told.append(_count(self.unconditional, "unconditional answer"))
+            told.append(counted(self.unconditional, "unconditional answer"))
         return f"profile {self.profile} {self.version}: {', '.join(told)}"
 
 
@@ -72,7 +73,3 @@ class ProfileRows:
             row.places += [place for place in places if place not in row.places]
         if data.get("unprofiled") and len(self.unprofiled) < _MOST:
             self.unprofiled[data["unprofiled"]] = None
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

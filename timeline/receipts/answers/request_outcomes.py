@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....tape.canonical.target_overrides import SILENT
+from ....tape.counted import counted
 from ....tape.exchange import FaultKind, RequestClass, VerdictKind
 from ....tape.records.events import Event, EventKind
 from ..bounded_rows import LISTED, BoundedRows, add_row, total_of
-from ..safe_terminal_text import TEXT, times, titled_rows
+from ..safe_terminal_text import TEXT, titled_rows
 from ..warnings_and_hints import Advice
 
 _COUNTED = (
@@ -166,7 +167,7 @@ class Requests:
 
     def recorded_line(self, status: str) -> str:
         """Say how much a recording has, and how much of that has no outcome: its proxy died, or still waits."""
-        text = f"{status}: {times(self.counts['recorded'], 'exchange')} recorded"
+        text = f"{status}: {counted(self.counts['recorded'], 'exchange')} recorded"
         return f"{text}, {len(self._open)} of them without an outcome" if self._open else text
 
     def telemetry_lines(self) -> list[str]:
@@ -176,7 +177,7 @@ class Requests:
             return []
         told = [f"{counts[key]} {word}" for key, word in _TELEMETRY_WORDS if counts.get(key)]
         more = f" ({', '.join(told)})" if told else ""
-        return [f"telemetry: {times(total, 'request')}{more}"]
+        return [f"telemetry: {counted(total, 'request')}{more}"]
 
     def refused_lines(self) -> list[str]:
         """List what was refused, each with the reason."""

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ....tape.counted import counted
 from ....tape.records.events import Event, EventKind
 from ..bounded_rows import BoundedRows, add_row, bound_rows, total_of
-from ..safe_terminal_text import ROWS, TEXT, plain, times, titled_rows
+from ..safe_terminal_text import ROWS, TEXT, plain, titled_rows
 from ..warnings_and_hints import Advice
 from .bypass_remedies import bypass_remedy
 from .failed_attempts import (
@@ -114,7 +115,7 @@ class PastProxy:
             more = " ..." if len(self.own_programs) > _PROGRAMS else ""
             yield f"passed, to programs of the command's own: {plain(told)}{more}"
         if self.capture is not None and self.capture["taken"]:
-            taken = times(self.capture["taken"], "connection")
+            taken = counted(self.capture["taken"], "connection")
             yield f"captured: {taken} led to the proxy, whatever its client ignores"
 
     def unrecorded_lines(self) -> list[str]:

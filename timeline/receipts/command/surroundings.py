@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ....tape.counted import counted
 from ....tape.records.events import Event, EventKind
-from ..safe_terminal_text import WIDTH, plain, times, titled_rows
+from ..safe_terminal_text import WIDTH, plain, titled_rows
 
 OPEN_PIPES = "named pipes that could not be closed"
 _LEFT_OPEN = (
@@ -123,7 +124,7 @@ class Surroundings:
         lines += titled_rows(
             "refused on loopback, as nothing listens there in the sandbox",
             [
-                f"{row['target']} {times(row['count'], 'time')}"
+                f"{row['target']} {counted(row['count'], 'time')}"
                 f"{f' by {row["process"]}' if row['process'] else ''}"
                 for row in self.seen("refused")
             ],
@@ -158,29 +159,31 @@ class Surroundings:
             return "not contained (no sandbox)"
         kind = "contained, strict" if told["strict"] else "contained"
         kind += ", files too" if told.get("files") else ""
-        count = times(told["counters"]["packets_out"], "packet")
+        count = counted(told["counters"]["packets_out"], "packet")
         unread = "" if told.get("tapped", True) else f", {_UNREAD}"
         if self.contained_but_for:
             unread += f"; not plainly contained: {', '.join(self.contained_but_for)}"
         if branch and (live or sandboxed):
-            went = f"{times(live, 'request')} went live, {times(sandboxed, 'request')} to a sandbox"
+            went = f"{counted(live, 'request')} went live, {counted(sandboxed, 'request')} to a sandbox"
             return f"{kind}: {count} left past the proxy, {went}, as declared{unread}"
         if live:
-            sent = times(live, "request")
+            sent = counted(live, "request")
             return f"{kind}: {count} left past the proxy, {sent} sent out {by}{unread}"
         return f"{kind}: {count} left the machine{unread}"
 
 
 def _service(row: Mapping[str, Any]) -> str:
     failed = f", {row['failed']} in vain" if row["failed"] else ""
-    return f"{row['service']}: {row['reason']} ({times(row['connections'], 'connection')}{failed})"
+    return (
+        f"{row['service']}: {row['reason']} ({counted(row['connections'], 'connection')}{failed})"
+    )
 
 
 def _determinism_lines(told: Mapping[str, Any] | None) -> list[str]:
     """Show what was seen of the command's clock and randomness."""
     if told is None:
         return []
-    count = f"{told['preloaded']} of {times(told['processes'], 'process', 'es')}"
+    count = f"{told['preloaded']} of {counted(told['processes'], 'process', 'es')}"
     missing = told.get("missing", "")
     if told["level"] == "off":
         return [plain(f"determinism off: {missing}", 2 * WIDTH)]
