@@ -343,7 +343,7 @@ class RunRegistry:
         if newest is None or newest.status is not RunStatus.RECOVERED:
             return None
         try:
-            return find_crashed(self._store, newest.id)
+            return find_crashed(self._store, newest.id, or_failed=False)
         except (RunOpen, RunStopped):
             raise
         except StoreError as error:  # what resumed it has ended

@@ -221,7 +221,7 @@ def resume(
     quiet: bool,
     **flags: object,
 ) -> int:
-    """Replay the crashed RUN, and continue it live: effects are executed."""
+    """Replay RUN, which crashed or failed, and continue it live: effects are executed."""
     config, container_host = read_where(config_file, flags)
     from ..run.launcher import Output
     from ..run_again.resume import resume as run_resume

@@ -1,4 +1,4 @@
-"""`playhead resume`: say what is going to be sent and executed, ask, and run the command of a crashed run again."""
+"""`playhead resume`: say what is going to be sent and executed, ask, and run the command of a run that crashed, or whose command failed, again."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from ...tape.exchange import RequestClass, Seq
 from ...tape.policy.resume import Resume, UnknownEffect
 from ...tape.records.events import EventKind
 from ...tape.shell_words import shell_word
-from ...timeline.lookup.crashed_runs import find_crashed, find_first, read_crash
+from ...timeline.lookup.crashed_runs import find_crashed, find_failure, find_first, read_crash
 from ...timeline.receipts.command.command_end import find_command
 from ..folder.execution_folder import AUTO, IN_PLACE
 from ..operations.open_store import open_store
@@ -34,6 +34,8 @@ class Crash(NamedTuple):
     """A crashed run, as it is shown before it is resumed."""
 
     run: RunInfo
+    failure: str
+    """As in `whose process died`."""
     known: Resume
     answered: int
     """Exchanges with an outcome, and WebSockets that were open, telemetry aside."""
@@ -108,6 +110,7 @@ def find_crash(store: Store, name: str) -> Crash:
     told = [kinds.get(seq) for seq in answered]
     return Crash(
         run,
+        find_failure(store, run),
         known,
         sum(kind not in (None, RequestClass.TELEMETRY.value) for kind in told),
         told.count(RequestClass.EFFECT.value),
@@ -120,7 +123,7 @@ def announce(name: str, crash: Crash, command: Sequence[str]) -> Iterator[str]:
     """Say what is going to happen, before it does."""
     run = crash.run
     asked = "" if run.id == name else f", which is the last run that resumed {name!r}"
-    yield f"playhead: resumes {run.id!r}{asked}, whose process died"
+    yield f"playhead: resumes {run.id!r}{asked}, whose {crash.failure}"
     effects = f", {crash.effects} of them effects" if crash.effects else ""
     yield f"  from the tape: {crash.answered} exchanges{effects}; nothing of them is sent again"
     yield ("  after that LIVE: requests are sent and recorded, and effects ARE EXECUTED")

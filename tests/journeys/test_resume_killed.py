@@ -1,4 +1,4 @@
-"""kill -9 of an agent and its proxy at random points of forty steps: resumed, nothing with an outcome is sent again."""
+"""kill -9 of an agent, with its proxy or alone, at random points of forty steps: resumed, nothing with an outcome is sent again."""
 
 import random
 import signal
@@ -38,6 +38,8 @@ class Place(NamedTuple):
     """Requests that the upstream has had by then, of one process."""
     answered: bool
     """Whether the last one is answered before."""
+    alone: bool = False
+    """Whether only the agent is killed, and its proxy ends the run."""
 
 
 class Course(NamedTuple):
@@ -81,8 +83,10 @@ class Agent:
         if place.answered:
             time.sleep(random.Random(place.after).random() * 0.01)  # wherever that is
         proxy = psutil.Process(process.pid)
-        for one in (*proxy.children(recursive=True), proxy):
+        for one in (*proxy.children(recursive=True), *([] if place.alone else [proxy])):
             one.send_signal(signal.SIGKILL)
+        if place.alone:  # it waits for late answers
+            self._upstream.go_on()
         process.communicate()
         self._upstream.go_on()
 
@@ -131,12 +135,16 @@ def _name(url: str) -> str:
     return url.rpartition("/")[2]
 
 
+def _ended(store: Path) -> RunStatus:
+    with Store.open(store) as opened:
+        return opened.runs.get("r").status
+
+
 def find_course(store: Path, name: str) -> Course:
     """Read which effects of a run have an outcome."""
     effects: dict[int, str] = {}
     with Store.open(store) as opened:
         info = opened.runs.get(name)
-        assert info.status is RunStatus.RECOVERED
         for event in opened.events.all(info):
             if event.kind is not EventKind.INTENT:
                 continue
@@ -161,9 +169,11 @@ def test_nothing_with_an_outcome_is_sent_again(
     for kill in range(KILLS):
         upstream.sent.clear()
         agent = Agent(tmp_path / f"{kill}", upstream, certificates.root)
-        first = Place(chance.randrange(1, resume_agent.STEPS + 1), bool(chance.randrange(2)))
+        alone = kill % 3 == 2
+        first = Place(chance.randrange(1, resume_agent.STEPS + 1), bool(chance.randrange(2)), alone)
         agent.run_until(first, "record", "--run", "r")
         courses = [find_course(agent.config.store, "r")]
+        assert _ended(agent.config.store) is (RunStatus.SEALED if alone else RunStatus.RECOVERED)
         left = resume_agent.STEPS - first.after
         if kill % 2 and left > 1:
             second = Place(chance.randrange(1, left), bool(chance.randrange(2)))

@@ -9,7 +9,7 @@ import json
 import ssl
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -98,6 +98,8 @@ class Upstream:
         self._left: int | None = None
         """Requests until then; None without."""
         self._answers_last = True
+        self.failing: Container[int] = ()
+        """Which requests are answered with 503, counted from 1 over all."""
 
     def stop_at(self, count: int, *, answered: bool) -> None:
         """Say so once so many requests have come.
@@ -138,6 +140,8 @@ class Upstream:
         with self._changed:
             self.sent[name] += 1
             self._changed.notify_all()
+        if self.sent.total() in self.failing:
+            return web.json_response({"error": name}, status=503)
         if self.fate == ">":
             await asyncio.sleep(2 * _IMPATIENT_S)
         if self._is_behind_the_end() or self.fate in ("?", "~"):

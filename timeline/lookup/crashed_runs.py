@@ -1,6 +1,6 @@
 """Runs that crashed: which of them can be resumed, and what is known of the moment in which they did. Blocking."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NoReturn
 
@@ -12,6 +12,7 @@ from ...tape.policy.approval_decision import Ruling
 from ...tape.policy.resume import Resume, UnknownEffect
 from ...tape.records.events import Event, EventKind
 from ...tape.shell_words import shell_word
+from ..receipts.command.command_end import find_child_exit
 from .resumed_by import find_children, has_sent
 
 _MOST_TOLD = 400
@@ -29,15 +30,16 @@ def find_first(store: Store, info: RunInfo) -> RunInfo:
     return info
 
 
-def find_crashed(store: Store, name: str) -> RunInfo:
+def find_crashed(store: Store, name: str, *, or_failed: bool = True) -> RunInfo:
     """Find the run that is to be resumed for a name: itself, or the last of those by which it was resumed and which crashed, too.
 
+    or_failed: whether a run counts whose proxy ended it in order, and whose command failed.
     Raises: UnknownRun; RunOpen, while it or one that resumes it goes on; RunStopped; StoreError, where there is nothing to resume,
     with what there is to do instead; LogCorrupt.
     """
     info = store.runs.get(name)
     while True:
-        _require_crashed(store, info)
+        _require_crashed(store, info, or_failed=or_failed)
         resumed = [one for one in find_children(store, info) if one.has_resumed]
         alive = next((one for one in resumed if _is_alive(store, one)), None)
         if alive is not None:
@@ -58,7 +60,7 @@ def find_crashed(store: Store, name: str) -> RunInfo:
                 )
             return info
         last = gone_live[-1]
-        if last.status is RunStatus.SEALED:
+        if last.status is RunStatus.SEALED and not (or_failed and find_failure(store, last)):
             raise StoreError(
                 f"run {info.id!r} was resumed as {last.id!r}, which has ended ({last.end}): its requests would be sent again",
                 f"see its requests with: playhead show {shell_word(last.id)}; run it otherwise with: playhead branch {shell_word(last.id)} --at SEQ",
@@ -86,6 +88,8 @@ def read_crash(store: Store, info: RunInfo) -> Resume:
         log.take(event)
     died: set[Seq] = set()
     unanswered: set[Seq] = set()
+    if info.status is RunStatus.SEALED:
+        unanswered.update(_list_fatal(store, info, log))
     unknown = dict.fromkeys(log.begun)
     for seq in (*log.begun, *log.find_deserted()):
         kept = store.exchanges.find(info, seq)
@@ -124,6 +128,8 @@ class _Log:
         """Effects that were sent."""
         self.parallel = False
         self._asked_ns: dict[Seq, int] = {}
+        self._ended_ns: dict[Seq, int] = {}
+        """When there was an outcome."""
         self._left_ns: dict[Seq, int] = {}
         """When its client left."""
 
@@ -141,6 +147,7 @@ class _Log:
                     self.effects[event.seq] = event
         elif event.kind is EventKind.OUTCOME:
             self.begun.pop(event.seq, None)
+            self._ended_ns[event.seq] = event.at_ns
             if "gone_us" in event.data and event.seq in self._asked_ns:
                 left_ns = self._asked_ns[event.seq] + event.data["gone_us"] * 1000
                 self._left_ns[event.seq] = left_ns
@@ -149,6 +156,37 @@ class _Log:
         """Give what a client left, and nothing was asked for after that: had it given up, it would have gone on. It died, too."""
         last_ns = max(self._asked_ns.values(), default=0)
         return [seq for seq, left_ns in self._left_ns.items() if left_ns > last_ns]
+
+    def list_last(self, is_skipped: Callable[[Seq], bool]) -> Iterator[Seq]:
+        """Give what nothing was asked for after, what is skipped aside: the last that the agent was told, latest request first."""
+        asked_ns = 0
+        for seq in sorted(self._asked_ns, key=self._asked_ns.__getitem__, reverse=True):
+            ended_ns = self._ended_ns.get(seq)
+            if ended_ns is not None and ended_ns <= asked_ns:
+                continue
+            if ended_ns is not None and is_skipped(seq):
+                yield seq
+            else:
+                asked_ns = max(asked_ns, self._asked_ns[seq])
+
+
+def _list_fatal(store: Store, info: RunInfo, log: _Log) -> list[Seq]:
+    """List the failed model calls and reads, and their retries, that an agent was told last: it may have failed of them.
+
+    The same failure from the tape would end it at the same place each time; to ask anew repeats nothing that has an effect.
+    """
+
+    def has_failed(seq: Seq) -> bool:
+        kept = store.exchanges.find(info, seq)
+        if kept is None or kept.websocket is not None or kept.request_class is RequestClass.EFFECT:
+            return False
+        answer = kept.response
+        return kept.fault is not None or (answer is not None and answer.status >= _FAILED)
+
+    return list(log.list_last(has_failed))
+
+
+_FAILED = 400
 
 
 def _has_outcome(recorded: Exchange) -> bool:
@@ -205,7 +243,22 @@ def _left_unknown(store: Store, info: RunInfo, before: Resume) -> Iterator[Unkno
         yield replace(one, place=places.get(one.row), is_awaited=is_awaited)
 
 
-def _require_crashed(store: Store, info: RunInfo) -> None:
+def find_failure(store: Store, info: RunInfo) -> str:
+    """Say how a run failed, as in `whose process died`; empty where it did not. Raises: LogCorrupt.
+
+    Of one that only an archive has that is not known before it is restored.
+    """
+    if info.status is RunStatus.RECOVERED:
+        return "process died"
+    if info.status is RunStatus.OPEN or info.is_explored:
+        return ""
+    if info.is_only_in_archive:
+        return "end is in the archive"
+    code = find_child_exit(store.events.all(info))
+    return f"command ended with {code}" if code else ""
+
+
+def _require_crashed(store: Store, info: RunInfo, *, or_failed: bool) -> None:
     if info.parent is not None and not info.has_resumed:
         raise StoreError(
             f"{info.id!r} plays {info.parent!r} and sends nothing of it again, so there is nothing to resume",
@@ -216,7 +269,7 @@ def _require_crashed(store: Store, info: RunInfo) -> None:
             f"run {info.id!r} still goes on",
             f"end it with: playhead seal {shell_word(info.id)}; a run that has ended is not resumed",
         )
-    if info.status is RunStatus.SEALED:
+    if info.status is RunStatus.SEALED and not (or_failed and find_failure(store, info)):
         raise StoreError(
             f"run {info.id!r} has not crashed: it ended ({info.end})",
             f"go on from an exchange of it with: playhead branch {shell_word(info.id)} --at SEQ",

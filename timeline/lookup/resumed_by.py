@@ -6,7 +6,7 @@ from ...tape.records.events import EventKind
 
 def was_gone_on(store: Store, info: RunInfo) -> bool:
     """Say whether a run that crashed was resumed, and something was sent then, as far as the store knows. Raises: LogCorrupt."""
-    if info.status is not RunStatus.RECOVERED:
+    if info.status is RunStatus.OPEN:
         return False
     resumed = (one for one in find_children(store, info) if one.has_resumed)
     return store.runs.is_gone_on_elsewhere(info) or any(has_sent(store, one) for one in resumed)

@@ -3,10 +3,11 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from playhead.store import Record, Store
+from playhead.store import Record, Store, StoreError
 from playhead.store.tables.run_info import Owner
 from playhead.tape.exchange import (
     Ending,
@@ -23,7 +24,7 @@ from playhead.tape.exchange import (
 from playhead.tape.policy.resume import Resume
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_response, raw_of
-from playhead.timeline.lookup.crashed_runs import RunStopped, find_crashed, read_crash
+from playhead.timeline.lookup.crashed_runs import RunStopped, find_crashed, find_failure, read_crash
 
 EFFECT, READ = RequestClass.EFFECT, RequestClass.READ
 UNSENT = Fault(FaultKind.DENIED, Phase.CONNECT, RedactedText("not sent"), 1, Ending.RST)
@@ -158,3 +159,66 @@ def test_a_run_that_was_stopped_is_not_gone_on_with(tmp_path: Path) -> None:
                 find_crashed(store, name)
         with pytest.raises(RunStopped):
             read_crash(store, store.runs.get("s"))
+
+
+class Row(NamedTuple):
+    """An exchange of a run whose command failed."""
+
+    exchange: Exchange
+    asked_s: int
+    ended_s: int | None
+    """None where it has no outcome."""
+
+
+def _row(
+    seq: int, asked_s: int, ended_s: int | None, status: int = 503, kind: RequestClass = READ
+) -> Row:
+    response = None if ended_s is None else make_response(status=status)
+    return Row(make_exchange(seq, kind=kind, response=response), asked_s, ended_s)
+
+
+@pytest.mark.parametrize(
+    ("rows", "anew"),
+    [
+        ([_row(1, 0, 1, 200), _row(2, 2, 3)], {2}),
+        ([_row(1, 0, 1), _row(2, 2, 3), _row(3, 4, 5)], {1, 2, 3}),
+        ([_row(1, 0, 1), _row(2, 2, 3, 200)], set()),
+        ([_row(1, 0, 1), _row(2, 2, 3, kind=EFFECT)], set()),
+        ([_row(1, 0, 1), _row(2, 2, 3, kind=RequestClass.TELEMETRY)], {1}),
+        ([_row(1, 0, 1), _row(2, 2, 3, 400)], {1, 2}),
+        # What was asked for while it was under way says nothing.
+        ([_row(1, 0, 5), _row(2, 1, 2, 200)], {1}),
+        ([_row(1, 0, 2), _row(2, 1, 4, 200), _row(3, 3, 5)], {1, 3}),
+        ([_row(1, 0, 1), _row(2, 2, None, kind=EFFECT)], set()),
+    ],
+)
+def test_what_a_command_failed_of_is_asked_anew(
+    tmp_path: Path, rows: list[Row], anew: set[int]
+) -> None:
+    """Failed model calls and reads after which nothing else was asked for; never an effect with an outcome."""
+
+    async def write(store: Store) -> None:
+        run = await store.runs.create("r", mode="record", at_ns=1)
+        for one in rows:
+            intent = replace(make_intent(one.exchange), at_ns=one.asked_s * 1_000_000_000 + 1)
+            store.events.append(run.number, intent)
+        for one in rows:
+            if one.ended_s is not None:
+                _save(store, run.number, one)
+        noted = Event(EventKind.NOTED, 99, {"child_exit": 1, "command": ("agent",)})
+        await store.events.append_durably(run.number, noted)
+        await store.runs.seal(run, reason="the command ended with 1", at_ns=100)
+
+    def _save(store: Store, number: int, one: Row) -> None:
+        ended_ns = (one.ended_s or 0) * 1_000_000_000 + 1
+        outcome = Event(EventKind.OUTCOME, ended_ns, {"seq": one.exchange.seq})
+        saved = Record(one.exchange, raw_of(one.exchange), outcome)
+        store.exchanges.save(number, lambda: saved)
+
+    with Store.open(tmp_path) as store:
+        asyncio.run(write(store))
+    with Store.open(tmp_path) as store:
+        assert find_failure(store, store.runs.get("r")) == "command ended with 1"
+        assert read_crash(store, find_crashed(store, "r")).unanswered == anew
+        with pytest.raises(StoreError, match="has not crashed"):
+            find_crashed(store, "r", or_failed=False)

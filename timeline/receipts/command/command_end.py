@@ -157,3 +157,9 @@ def find_command(events: Iterable[Event]) -> tuple[str, ...]:
         if event.kind is EventKind.NOTED and event.data.get("command"):
             return tuple(event.data["command"])
     return ()
+
+
+def find_child_exit(events: Iterable[Event]) -> int | None:
+    """Give the exit code of a run's command; None where no launcher started one, or it did not see its end."""
+    codes = (one.data.get("child_exit") for one in events if one.kind is EventKind.NOTED)
+    return next((code for code in codes if isinstance(code, int)), None)
