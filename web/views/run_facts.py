@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...store import RunInfo, RunStatus, Store
+from ...tape.exchange import Seq
 from ...tape.exit_codes import ExitCode
 from ...timeline import build, exit_code
 from ...timeline.cost.render import say_money
@@ -136,6 +137,16 @@ def run_json(store: Store, info: RunInfo, facts: RunFacts | None) -> dict[str, A
     }
 
 
+def _find_end(store: Store, info: RunInfo, now_ns: int) -> int:
+    """Give when a run ended; of one whose process died, its last sign of life, since it was found dead only later."""
+    if info.status is RunStatus.OPEN:
+        return now_ns
+    if info.status is RunStatus.SEALED or info.is_only_in_archive:
+        return info.sealed_ns
+    last = store.exchanges.find(info, Seq(info.exchanges)) if info.exchanges else None
+    return info.created_ns if last is None else last.started_ns + 1000 * last.end_us
+
+
 def run_row(store: Store, info: RunInfo, facts: RunFacts | None, now_ns: int) -> dict[str, Any]:
     """Give a row for the table of a page."""
     if facts is not None:
@@ -144,8 +155,7 @@ def run_row(store: Store, info: RunInfo, facts: RunFacts | None, now_ns: int) ->
         outcome, told = _read_outcome(store, info)
     else:  # the whole log would have to be read first
         outcome, told = "…", ""
-    is_open = info.status is RunStatus.OPEN
-    lasted = (now_ns if is_open else info.sealed_ns) - info.created_ns
+    lasted = _find_end(store, info, now_ns) - info.created_ns
     return {
         "id": info.id,
         "name": safe_short(info.id, 120),
