@@ -186,7 +186,8 @@ def test_nothing_with_an_outcome_is_sent_again(
         again = Counter(name for course in courses for name in course.unknown)
         for name, count in upstream.sent.items():
             if name[0] in "ek":
-                assert count == 1 + again[name], (kill, first, name)
+                # Of what was under way nobody knows whether it had left the machine.
+                assert 1 <= count <= 1 + again[name], (kill, first, name)
         known = {name for course in courses for name in course.known}
         assert not known & {name for name, count in upstream.sent.items() if count > 1} - set(again)
 

@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from ...config import Mode
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
+from ...tape.dialects.reader import read_response
 from ...tape.diff.divergence_types import one_line
 from ...tape.exchange import Exchange, Phase, RequestClass, Seq
 from ...tape.policy.approval_decision import Ruling
@@ -178,12 +179,22 @@ def _list_fatal(store: Store, info: RunInfo, log: _Log) -> list[Seq]:
 
     def has_failed(seq: Seq) -> bool:
         kept = store.exchanges.find(info, seq)
-        if kept is None or kept.websocket is not None or kept.request_class is RequestClass.EFFECT:
-            return False
-        answer = kept.response
-        return kept.fault is not None or (answer is not None and answer.status >= _FAILED)
+        return kept is not None and _has_failed(kept)
 
     return list(log.list_last(has_failed))
+
+
+def _has_failed(recorded: Exchange) -> bool:
+    """Say whether a model call or read got an error or was cut, be it within a stream."""
+    answer = recorded.response
+    if recorded.request_class is RequestClass.EFFECT or recorded.websocket is not None:
+        return False
+    if recorded.fault is not None or (answer is not None and answer.status >= _FAILED):
+        return True
+    if answer is None or answer.spilled or recorded.request_class is not RequestClass.INFERENCE:
+        return False
+    said = read_response(recorded.request, answer)
+    return said is not None and (said.error is not None or not said.complete)
 
 
 _FAILED = 400

@@ -177,6 +177,22 @@ def _row(
     return Row(make_exchange(seq, kind=kind, response=response), asked_s, ended_s)
 
 
+def _stream(seq: int, last: bytes) -> Row:
+    """A model call whose answer is a stream: its head says that all is well."""
+    began = b'event: message_start\ndata: {"type": "message_start", "message": {"id": "m", "usage": {}}}\n\n'
+    asked = b'{"model": "claude-opus-4-5", "stream": true, "messages": [{"role": "user", "content": "Hi"}]}'
+    sent = ((b"Content-Type", b"text/event-stream"),)
+    answer = make_response(began + last, headers=sent)
+    call = make_exchange(
+        seq,
+        "POST https://api.anthropic.com/v1/messages",
+        kind=RequestClass.INFERENCE,
+        body=asked,
+        response=answer,
+    )
+    return Row(call, seq, seq + 1)
+
+
 @pytest.mark.parametrize(
     ("rows", "anew"),
     [
@@ -190,6 +206,16 @@ def _row(
         ([_row(1, 0, 5), _row(2, 1, 2, 200)], {1}),
         ([_row(1, 0, 2), _row(2, 1, 4, 200), _row(3, 3, 5)], {1, 3}),
         ([_row(1, 0, 1), _row(2, 2, None, kind=EFFECT)], set()),
+        (
+            [
+                _stream(
+                    1,
+                    b'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error"}}\n\n',
+                )
+            ],
+            {1},
+        ),
+        ([_stream(1, b'event: message_stop\ndata: {"type": "message_stop"}\n\n')], set()),
     ],
 )
 def test_what_a_command_failed_of_is_asked_anew(
