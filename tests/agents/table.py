@@ -39,7 +39,7 @@ def _row(trial: Trial) -> str:
         ]
     else:
         equal = "=" if trial.seen == trial.recorded else "≠"
-        replays = f"{sum(trial.verdicts)} of {len(trial.verdicts)}"
+        replays = f"{sum(trial.verdicts)}/{len(trial.verdicts)}"
         counts = f"{trial.seen} {equal} {trial.recorded}"
         cells = [trial.title, trial.version, trial.date, counts, replays, *_planted(trial)]
         cells.append(_cell(trial.root))
