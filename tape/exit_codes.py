@@ -34,7 +34,7 @@ class ExitCode(IntEnum):
         "",
         (
             "`bisect`, `explore`, `doctor`, `demo`, `verify`, `contracts`, `diff`, `runs`",
-            "not proved; broken; a client distrusts the proxy or fails; a step failed; damage; violations; differences; `--grep` or `--trace` found nothing",
+            "not proved; broken; a client distrusts the proxy or fails; a step failed; damage; violations; differences; no run found",
         ),
     )
     USAGE = (
@@ -42,8 +42,8 @@ class ExitCode(IntEnum):
         "",
         (
             "all but `replay`",
-            "usage, configuration, store, or the proxy cannot start; `record`: the command exited with 0, but the recording has a"
-            " [gap](durability.md#a-full-disk) or, with `--strict`, [missed](receipt-attempts.md#gaps-of-a-recording) something",
+            "usage, configuration, store, or the proxy cannot start; `record`, in place of 0: a"
+            " [gap](durability.md#a-full-disk) or, with `--strict`, [missed](receipt-attempts.md#gaps-of-a-recording) requests",
         ),
     )
     DIVERGED = (
@@ -84,7 +84,7 @@ class ExitCode(IntEnum):
         ("`branch`", "`--at`, or anything at all, was not requested"),
         (
             "`explore`",
-            "no run met a fault and ended without a refused request and with a result of `--check`",
+            "no run with a fault ended without a refusal and with a result of `--check`",
         ),
         ("`resume`", "not all of the crashed run was requested again"),
         (
@@ -94,7 +94,7 @@ class ExitCode(IntEnum):
         ),
         (
             "`branch`, `replay`, `resume`",
-            "a requested answer was not kept, as a part was"
+            "a requested answer was not kept:"
             " [not searched for secrets](secret-search.md#parts-that-are-not-searched)",
         ),
     )
@@ -103,4 +103,4 @@ class ExitCode(IntEnum):
         "",
         ("all", "Ctrl-C; `replay` also if the receipt has another code than 123"),
     )
-    NOT_READ = 141, "", ("all", "the reader of the output is gone")
+    NOT_READ = 141, "", ("all", "the output's reader is gone")
