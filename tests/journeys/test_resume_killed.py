@@ -18,7 +18,7 @@ from playhead.config import Config
 from playhead.proxy.control.gate_commands import decide, find_held
 from playhead.proxy.errors import NotAnswered
 from playhead.store import RunStatus, Store, StoreError
-from playhead.tape.exchange import RequestClass
+from playhead.tape.exchange import RequestClass, Seq
 from playhead.tape.records.events import EventKind
 from playhead.tests.support import prepared, resume_agent
 from playhead.tests.support.certificates import Certificates
@@ -141,7 +141,7 @@ def _ended(store: Path) -> RunStatus:
 
 
 def find_course(store: Path, name: str) -> Course:
-    """Read which effects of a run have an outcome."""
+    """Read which effects of a run were answered."""
     effects: dict[int, str] = {}
     with Store.open(store) as opened:
         info = opened.runs.get(name)
@@ -150,10 +150,12 @@ def find_course(store: Path, name: str) -> Course:
                 continue
             if event.data["request_class"] == RequestClass.EFFECT.value:
                 effects[event.seq] = _name(event.data["url"])
+        kept = {seq: opened.exchanges.find(info, Seq(seq)) for seq in effects}
         known = {
-            effects[event.seq]
-            for event in opened.events.all(info)
-            if event.kind is EventKind.OUTCOME and event.seq in effects
+            effects[seq]
+            for seq, one in kept.items()
+            # One whose agent died first has an outcome without an answer.
+            if one is not None and one.response is not None and one.response.complete
         }
     return Course(known, set(effects.values()) - known)
 
