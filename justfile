@@ -33,6 +33,11 @@ reference:
 docs *OPTIONS:
     NO_MKDOCS_2_WARNING=1 uv run --quiet --isolated --only-group docs mkdocs build --strict --site-dir build/site {{OPTIONS}}
 
+# The site of a release, beside those of earlier ones and as `latest`: a commit on the branch gh-pages, which a host of pages serves.
+docs-version VERSION:
+    NO_MKDOCS_2_WARNING=1 uv run --quiet --isolated --only-group docs mike deploy --update-aliases {{VERSION}} latest
+    NO_MKDOCS_2_WARNING=1 uv run --quiet --isolated --only-group docs mike set-default latest
+
 # The picture of the demo in README.md, drawn from its real output, and those of the page in docs/ui.md.
 picture:
     uv run python -m playhead.tests.support.demo_picture
