@@ -18,6 +18,7 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,12 +26,6 @@ PLACE = ROOT / "build" / "package"
 PYTHONS = ("3.12", "3.13")
 _NOT_THERE_YET = ("author-email", "'url' field")
 """What pyroma misses and nobody can give: the project has no public address. Each costs a point of ten."""
-_SUFFIXES = {".py", ".yaml", ".json", ".html", ".md", ".cjs", ".mjs", ".c"}
-"""What a package may hold."""
-_FOR_AGENTS = "playhead/proxy/determinism/"
-"""Folders below are no packages: they run under interpreters of agents."""
-
-
 _FOLDERS = {
     "UV_TOOL_DIR": "tools",
     "UV_TOOL_BIN_DIR": "bin",
@@ -78,20 +73,26 @@ def build() -> tuple[Path, Path]:
 
 
 def find_strangers(names: Sequence[str]) -> Iterator[str]:
-    """Yield the files of a wheel that do not belong there."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    packages = {name.replace(".", "/") for name in project["tool"]["setuptools"]["packages"]}
+    """Yield the files of a wheel that do not belong there: neither modules of its packages nor their declared data."""
+    setup = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    packages = {name.replace(".", "/") for name in setup["packages"]}
+    data = [
+        f"{package.replace('.', '/')}/{pattern}"
+        for package, patterns in setup["package-data"].items()
+        for pattern in patterns
+    ]
     for name in names:
         folder, _, file = name.rpartition("/")
         top = name.partition("/")[0]
         if top.endswith(".dist-info") or (top.endswith(".data") and "/share/man/" in name):
             continue
+        is_module = folder in packages and file.endswith(".py")
         if folder == "playhead":
-            known = file in ("__init__.py", "py.typed")
-        else:
-            in_package = folder in packages or folder.startswith(_FOR_AGENTS)
-            known = in_package and Path(file).suffix in _SUFFIXES
-        if not known:
+            is_module = file == "__init__.py"
+        if not is_module and not any(
+            fnmatchcase(file, one.rpartition("/")[2]) and folder == one.rpartition("/")[0]
+            for one in data
+        ):
             yield name
 
 
