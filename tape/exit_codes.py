@@ -101,6 +101,6 @@ class ExitCode(IntEnum):
     INTERRUPTED = (
         130,
         "",
-        ("all", "Ctrl-C; `replay` also if the receipt has another code than 123"),
+        ("all", "Ctrl-C; it takes the place of a replay's other codes, but of 123"),
     )
     NOT_READ = 141, "", ("all", "the output's reader is gone")
