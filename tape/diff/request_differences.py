@@ -122,11 +122,17 @@ def _show_hosts(old: Canonical, new: Canonical) -> tuple[str, str]:
     return old_names, new_names
 
 
-def show_difference(place: str, recorded: str, asked: str) -> Difference:
-    """Give a difference between two texts, each shown from a little before the first character that differs."""
+def show_difference(
+    place: str, recorded: str, asked: str, *, at: tuple[int, int] | None = None
+) -> Difference:
+    """Give a difference between two texts, each shown from a little before the first character that differs.
+
+    at: where in each that is, if characters before it do not count.
+    """
     recorded, asked = _without_marks(recorded), _without_marks(asked)
-    start = max(0, common_prefix(recorded, asked) - _BEFORE)
-    return Difference(one_line(place), _window(recorded, start), _window(asked, start))
+    same = common_prefix(recorded, asked) if at is None else 0
+    starts = [max(0, begin - _BEFORE) for begin in at or (same, same)]
+    return Difference(one_line(place), _window(recorded, starts[0]), _window(asked, starts[1]))
 
 
 def _without_marks(text: str) -> str:
@@ -293,12 +299,12 @@ def tree_differences(old: Any, new: Any, path: str = "$") -> Iterator[Difference
 
 
 def _tree_differences(old: Any, new: Any, path: str, depth: int) -> Iterator[Difference]:
-    if _same(old, new):
+    if same_json(old, new):
         return
     if depth < MAX_DEPTH and isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
             one, other = old.get(name, _NOTHING), new.get(name, _NOTHING)
-            if _same(one, other):
+            if same_json(one, other):
                 continue  # before its path is written, which may be long
             place = f"{path}{json_step(name)}"
             if other is _NOTHING:
@@ -325,7 +331,7 @@ def _list_differences(
     """Compare item by item; what was put in or left out is a difference, what it moved is not."""
     at, other = 0, 0
     while at < len(old) or other < len(new):
-        if at < len(old) and other < len(new) and _same(old[at], new[other]):
+        if at < len(old) and other < len(new) and same_json(old[at], new[other]):
             at, other = at + 1, other + 1
             continue
         place = f"{path}[{at if at < len(old) else other}]"
@@ -347,21 +353,21 @@ def _ahead(items: list[Any], at: int, surplus: int) -> list[Any]:
     return items[at + 1 : at + 1 + min(surplus, _SHIFT)]
 
 
-def _same(one: Any, other: Any) -> bool:
+def same_json(one: Any, other: Any) -> bool:
     """Say whether two values are one as they are written in JSON: `1` is neither `true` nor `1.0`."""
     if one is other:
         return True
     if one != other:
         return False
     if isinstance(one, dict):
-        return all(_same(value, other[name]) for name, value in one.items())
+        return all(same_json(value, other[name]) for name, value in one.items())
     if isinstance(one, list):
-        return all(map(_same, one, other))
+        return all(map(same_json, one, other))
     return type(one) is type(other) or not isinstance(one, int | float)
 
 
 def _is_among(one: Any, others: list[Any]) -> bool:
-    return any(_same(one, other) for other in others)
+    return any(same_json(one, other) for other in others)
 
 
 def json_step(name: str) -> str:

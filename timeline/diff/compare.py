@@ -24,13 +24,14 @@ from ..blame.distinctive_values import is_telling
 from ..state.calls_before import NO_OUTCOME
 from ..steps.step import Evidence, StepKind
 from .acts import Act, Said, Settings, likeness
+from .align_lists import align_lists
 from .made_anew import Anew, find_anew
 from .renaming import FEW_DIGITS, Pair, Renaming
 
 _WORD = re.compile(r"[\w.-]{3,}")
 _MONTHS = "|".join(filter(None, (*month_name, *month_abbr)))
 _DAYS = "|".join((*day_name, *day_abbr))
-_DATE = re.compile(
+DATE = re.compile(
     rf"\b(?:[0-9]{{1,2}}(?:st|nd|rd|th)?\s+)?(?:{_MONTHS})\b\.?(?:\s+[0-9]{{1,2}}(?:st|nd|rd|th)?\b(?![.,]?[0-9%]))?(?:,?\s+(?:19|20)[0-9]{{2}}\b)?"
     rf"|\b(?:{_DAYS})\b"
     r"|\b[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}(?![0-9])|\b[0-9]{1,2}[/.][0-9]{1,2}[/.](?:19|20)[0-9]{2}\b"
@@ -86,6 +87,10 @@ class Row:
     """Ids of the two acts that stand for each other, of what is not the same."""
     at_odds: set[tuple[str, str]] = field(default_factory=set)
     """Ids and times at one place of which one does not stand for the other."""
+    renaming: Renaming | None = None
+    """Of the runs, if the two acts are not the same."""
+    known: int = 0
+    """How many ids had a partner when they were asked."""
 
     @property
     def is_root(self) -> bool:
@@ -279,6 +284,10 @@ def same_question(one: Act, other: Act, renaming: Renaming) -> bool:
         return True  # a rule leaves out where they differ
     if one.is_call != other.is_call or one.drops != other.drops:
         return equal
+    if one.first_item != other.first_item and (
+        one.drops or not min(one.first_item, other.first_item)
+    ):
+        return equal  # the same words behind another conversation, or behind none
     if not same_settings(one.settings, other.settings):
         return equal
     if one.target[:2] != other.target[:2] or one.target.form != other.target.form:
@@ -323,13 +332,14 @@ def _note_ids(row: Row, renaming: Renaming) -> None:
     one, other = row.first, row.second
     assert one is not None
     assert other is not None
+    row.renaming, row.known = renaming, renaming.count
     if row.change is Change.ASKED:
         for pair in _asked_pairs(one, other):
             (row.agreed if renaming.allows(pair) else row.at_odds).add(pair[:2])
         row.agreed |= _known(one.asked, renaming)
     _note_id(one, other, renaming)
-    for first, second in zip(one.answered, other.answered, strict=False):
-        if first.what != second.what or not (first.begins and second.begins):
+    for first, second in _partners(one.answered, other.answered):
+        if not (first.begins and second.begins):
             continue
         makes = first.makes and second.makes
         for pair in _zip(*_same_places(first, second), begins=True, makes=makes):
@@ -340,9 +350,7 @@ def _note_ids(row: Row, renaming: Renaming) -> None:
 def _asked_pairs(one: Act, other: Act) -> list[Pair]:
     """Give the ids and times of two requests that are at the same places, whatever else in them differs."""
     pairs = _zip(one.target.tokens, other.target.tokens, begins=False)
-    for first, second in zip(one.asked, other.asked, strict=False):
-        if first.what != second.what:
-            continue
+    for first, second in _partners(one.asked, other.asked):
         begins, makes = first.begins and second.begins, first.makes and second.makes
         pairs += _zip(*_same_places(first, second), begins=begins, makes=makes)
         if first.call and second.call:
@@ -350,6 +358,24 @@ def _asked_pairs(one: Act, other: Act) -> list[Pair]:
     if one.settings is not None and other.settings is not None:
         pairs += _setting_pairs(one.settings, other.settings)
     return pairs
+
+
+def _partners(one: list[Said], other: list[Said]) -> Iterator[tuple[Said, Said]]:
+    """Give the parts of two requests or answers of which one is in the place of the other: one may have more of them."""
+    pairs = align_lists(
+        one,
+        other,
+        lambda first, second: _form(first) == _form(second),
+        _form,
+        lambda part: part.what,
+    )
+    for at, there in pairs:
+        if at is not None and there is not None and one[at].what == other[there].what:
+            yield one[at], other[there]
+
+
+def _form(part: Said) -> tuple[str, str, bytes]:
+    return part.what, part.name, part.form
 
 
 def _known(parts: list[Said], renaming: Renaming) -> set[tuple[str, str]]:
@@ -492,7 +518,7 @@ def same_prompt(one: str, other: str) -> bool:
 def _prompt_form(text: str) -> tuple[str, tuple[Anew, ...]]:
     """Give a system prompt with a constant for ids, dates and times of day, and its ids."""
     shown, tokens = find_anew(text[:_PROMPT])
-    return _DATE.sub("0", shown) + text[_PROMPT:], tokens
+    return DATE.sub("0", shown) + text[_PROMPT:], tokens
 
 
 def _told_apart(one: str, other: str) -> object:

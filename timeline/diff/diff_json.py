@@ -56,7 +56,12 @@ def row_json(row: Row, find: FindPlaces | None) -> dict[str, Any]:
             "rule": cause.rule,
         },
         "places": [
-            {"place": one.place, "first": one.recorded, "second": one.asked}
+            {
+                "place": one.place,
+                "place_in_second": one.second_place or None,
+                "first": one.recorded,
+                "second": one.asked,
+            }
             for one in places.listed
         ],
         "places_left_out": places.more if find is not None else None,

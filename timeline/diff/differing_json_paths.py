@@ -1,33 +1,41 @@
-"""Name the places at which two acts differ: JSON paths in requests and answers, with both values."""
+"""Name the places at which two acts differ: JSON paths in requests and answers, with both values.
+
+A place is the one that it has in the body, and the value is what that body has there, whatever an earlier call of its lane was.
+"""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice, zip_longest
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 from typing import Any
 
-from ...tape.canonical.canonical_request import Rules
-from ...tape.dialects.common.untrusted_json import JsonObject, find_json
-from ...tape.diff.divergence_types import ABSENT, Difference
-from ...tape.diff.request_differences import differences, show_difference, tree_differences
+from ...tape.canonical.canonical_request import Rules, body_tree, compared
+from ...tape.dialects import Finish
+from ...tape.dialects.common.untrusted_json import Json, JsonObject, find_json
+from ...tape.diff.divergence_types import ABSENT, MAX_SHOWN, Difference
+from ...tape.diff.request_differences import differences, json_step
 from ...tape.exchange import Exchange, Request
 from ...tape.records.content_coding import read_codings, undo_coding
 from ..state.calls_before import Exchanges
-from ..steps.split_messages import Split, split_body
+from ..steps.split_messages import PROMPTS, Split, split_body
+from ..steps.websocket_calls import find_call
 from .acts import Act, Said
+from .align_lists import align_lists
 from .compare import Change, Row
-from .fields_beyond_dialect import MAY_VARY
-from .made_anew import Told, find_anew
+from .compare_trees import Place, TreeComparison, make_place
+from .fields_beyond_dialect import MAY_VARY, counted_parts
+from .stand_ins import StandIns
 
 _MOST = 64 * 1024 * 1024
-_USAGE = re.compile(r"body \$\.usage(Metadata)?\b")
+_USAGE = re.compile(r"answer body \$\.usage(Metadata)?\b")
 """Counts of tokens: they differ as soon as anything does, and say nothing more."""
-_LAST_NAME = re.compile(r"\.(\w+)(?:\[[0-9]+\])?$")
-_NAMES_ID = re.compile(r"[._]id$")
-_LONG_ID = re.compile(r'"[\w-]{16,}"')
+_FINISH = re.compile(r"[._](finish_?reason|stop_?reason|done_reason|status|reason)$", re.IGNORECASE)
+"""Places in an answer that say how it ends."""
 _NOT_COMPARED = ("header ", "trailer ")
 """Places of a request that count for its fingerprint, and not between two runs."""
+_TEXT_BODY = re.compile(r"body byte [0-9]+$")
 _LOOKED_AT = 400
 """Differences of one pair that are looked at."""
 
@@ -36,7 +44,7 @@ _LOOKED_AT = 400
 class Places:
     """The places at which the acts of a row differ."""
 
-    listed: list[Difference]
+    listed: list[Place]
     more: int = 0
     """How many are not listed, as far as was looked."""
 
@@ -51,117 +59,348 @@ def find_places(
     one, other = row.first, row.second
     if one is None or other is None or row.change in (Change.SAME, Change.MOVED):
         return Places([])
-    found: list[Difference] = []
-    old, new = first.find(one.seq), second.find(other.seq)
-    if old is None or new is None:
+    sides = _read(one, first), _read(other, second)
+    if sides[0] is None or sides[1] is None:
         return Places([])
-    if row.change is Change.ASKED:
-        asked = islice(_asked(one, other, old, new, rules), _LOOKED_AT)
-        found += (said for said in asked if not said.place.startswith(_NOT_COMPARED))
-    is_proof = not one.is_call
-    telling = [said for said in found if not _made_anew(said, row, is_proof=is_proof)]
-    answered = list(islice(_answered(one, other, old, new), _LOOKED_AT))
-    telling += (said for said in answered if not _made_anew(said, row))
-    listed = telling or found + answered
+    finder = _Finder(row, one, other, sides[0], sides[1], rules)
+    listed = finder.find()
+    if not listed and one.drops == other.drops:
+        # An id or a time differs that does not stand for the other one, for a reason that is not in these two acts.
+        listed = replace(finder, is_exact=True).find()
     return Places(listed[:most], max(0, len(listed) - most))
 
 
-def _made_anew(said: Difference, row: Row, *, is_proof: bool = False) -> bool:
-    """Say whether ids or times differ alone that stand for each other.
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One of the two exchanges."""
 
-    is_proof: whether they have to be known to do so. The members of a model call that are not compared, and answers, have ids that
-        nothing is known of.
-    """
-    name = _LAST_NAME.search(said.place)
-    label = f"{name[1]}: " if name is not None else ""
-    told = Told(words={word for pair in (*row.agreed, *row.at_odds) for word in pair})
-    one, other = find_anew(label + said.recorded, told), find_anew(label + said.asked, told)
-    if one[0] == other[0]:
-        return all(
-            first.text == second.text
-            or (first.is_own and second.is_own)
-            or (not first.is_time and _stand_for(first.text, second.text, row, is_proof=is_proof))
-            for first, second in zip(one[1], other[1], strict=True)
-        )
-    return bool(
-        not is_proof
-        and _NAMES_ID.search(said.place)
-        and _LONG_ID.fullmatch(said.recorded)
-        and _LONG_ID.fullmatch(said.asked)
-    )
+    exchange: Exchange
+    root: str
+    """JSON path of the body: a model call of a WebSocket may be a member of its message."""
 
 
-def _stand_for(one: str, other: str, row: Row, *, is_proof: bool) -> bool:
-    if (one, other) in row.at_odds:
-        return False
-    if (one, other) in row.agreed:
-        return True
-    return not is_proof and not any((one == old) != (other == new) for old, new in row.agreed)
+def _read(act: Act, exchanges: Exchanges) -> _Side | None:
+    found = exchanges.find(act.seq)
+    if found is None:
+        return None
+    if not act.part:
+        return _Side(found, "$")
+    call = find_call(found, exchanges.messages(found), act.part)
+    return _Side(*call) if call is not None else None
 
 
-def _asked(
-    one: Act, other: Act, old: Exchange, new: Exchange, rules: Rules
-) -> Iterator[Difference]:
-    if one.is_call and not one.part:
-        splits = _split(old.request), _split(new.request)
-        if splits[0] is not None and splits[1] is not None:
-            yield from _messages(one, other, splits[0], splits[1])
+@dataclass(slots=True)
+class _Finder:
+    row: Row
+    one: Act
+    other: Act
+    old: _Side
+    new: _Side
+    rules: Rules
+    is_exact: bool = False
+    """Whether no id stands for another."""
+
+    def find(self) -> list[Place]:
+        """Find the places, those of the request first."""
+        asked = list(islice(self._asked(), _LOOKED_AT)) if self.row.change is Change.ASKED else []
+        return asked + list(islice(self._answered(), _LOOKED_AT))
+
+    def _ids(self, *, is_proof: bool = False) -> StandIns:
+        return StandIns(self.row, is_proof=is_proof, is_exact=self.is_exact)
+
+    def _asked(self) -> Iterator[Place]:
+        requests = self.old.exchange.request, self.new.exchange.request
+        if not (self.one.is_call and self.other.is_call):
+            yield from self._request(TreeComparison(self._ids(is_proof=True), is_call=False))
             return
-    if one.part:
-        yield from _said(one.asked, other.asked, "message")
-        return
-    yield from differences(old.request, new.request, rules, old.request_class, limit=_LOOKED_AT)
+        trees = TreeComparison(self._ids(), is_call=True)
+        if _model_of(self.one) != _model_of(self.other) and requests[0].path != requests[1].path:
+            # Some APIs have the model there.
+            yield make_place(("path", "path"), (requests[0].path, requests[1].path))
+        splits = _split(requests[0]), _split(requests[1])
+        if splits[0] is not None and splits[1] is not None and splits[0].key == splits[1].key:
+            lists = _Lists(self, trees, _Listed(self.old, splits[0]), _Listed(self.new, splits[1]))
+            yield from lists.find()
+            return
+        bodies = [find_json(_plain_body(one)) for one in requests]
+        if all(isinstance(one, dict) for one in bodies):
+            yield from self.members(trees, bodies[0], bodies[1])
+        else:
+            yield from self._request(trees)
+
+    def members(self, trees: TreeComparison, old: Any, new: Any) -> Iterator[Place]:
+        """Compare what model calls have beside a list of messages."""
+        first, _ = self.counted(self.one, self.old, old)
+        second, _ = self.counted(self.other, self.new, new)
+        for name in dict.fromkeys((*first, *second)):
+            if name in MAY_VARY:
+                continue
+            sides = [{name: one[name]} if name in one else {} for one in (first, second)]
+            roots = self.old.root, self.new.root
+            yield from trees.walk(sides[0], sides[1], roots, is_prompt=name in PROMPTS)
+
+    def counted(
+        self,
+        act: Act,
+        side: _Side,
+        around: JsonObject,
+        key: str = "",
+        elements: dict[int, Any] | None = None,
+    ) -> tuple[JsonObject, dict[int, Any]]:
+        """Give parts of a request, but for what the rules leave out."""
+        if act.part:
+            return around, elements or {}
+        return counted_parts(side.exchange, self.rules, around, key, elements or {})
+
+    def _request(self, trees: TreeComparison) -> Iterator[Place]:
+        """Compare two requests of any kind."""
+        old, new = self.old.exchange, self.new.exchange
+        found = differences(
+            old.request, new.request, self.rules, old.request_class, limit=_LOOKED_AT
+        )
+        is_json = any(said.place.startswith("body $") for said in found)
+        for said in found:
+            if said.place.startswith(_NOT_COMPARED) or (
+                is_json and said.place.startswith("body $")
+            ):
+                continue
+            yield from self._told(trees.ids, said)
+        if is_json:
+            bodies = (
+                body_tree(compared(one.request), self.rules, old.request_class)
+                for one in (old, new)
+            )
+            yield from trees.walk(next(bodies), next(bodies))
+
+    def _told(self, ids: StandIns, said: Difference) -> Iterator[Place]:
+        """Give a difference that is no JSON path, if more than ids differ."""
+        place, texts = said.place, (said.recorded, said.asked)
+        what = place.partition(" ")[0]
+        whole = "body" if what == "form" else what
+        parts = [
+            next((one.text for one in act.asked if one.what == whole), "")
+            for act in (self.one, self.other)
+        ]
+        if _TEXT_BODY.match(place) and all(parts):
+            at = ids.first_difference(*parts)
+            if at is not None:
+                sizes = [
+                    len(text[:end].encode("utf-8", "surrogateescape"))
+                    for text, end in zip(parts, at, strict=True)
+                ]
+                yield make_place(
+                    (f"body byte {sizes[0]}", f"body byte {sizes[1]}"), (parts[0], parts[1]), at
+                )
+            return
+        at = ids.first_difference(*texts, f"{place.rpartition(' ')[2]}: ")
+        if at is None and any(len(one) >= MAX_SHOWN for one in texts) and all(parts):
+            # A line shows a part: what differs may be behind it.
+            at = ids.first_difference(*parts)
+            yield from () if at is None else (Place(place, *texts),)
+        elif at is not None:
+            yield Place(place, *texts, at=at)
+
+    def _answered(self) -> Iterator[Place]:
+        found = list(islice(self._answer_parts(), _LOOKED_AT))
+        ends = list(self._ends())
+        if not (self.one.is_call and self._is_plain_end):
+            yield from ends
+            yield from found
+            return
+        yield from found
+        if not any(_FINISH.search(said.place) for said in found):
+            yield from ends
+
+    @property
+    def _is_plain_end(self) -> bool:
+        """Whether a model ended both: then a body of JSON has how. It does not have how the answer arrived."""
+        return _ENDS.issuperset((self.one.outcome, self.other.outcome))
+
+    def _ends(self) -> Iterator[Place]:
+        texts = self.one.outcome or ABSENT, self.other.outcome or ABSENT
+        at = self._ids().first_difference(*texts)
+        if at is not None:
+            place = "answer ends" if self.one.is_call else "answer status"
+            yield make_place((place, place), texts, at)
+
+    def _answer_parts(self) -> Iterator[Place]:
+        is_call = self.one.is_call and self.other.is_call
+        trees = [_answer_tree(self.one, self.old), _answer_tree(self.other, self.new)]
+        if all(isinstance(tree, dict | list) for tree in trees):
+            is_named = False
+            comparison = TreeComparison(self._ids(), is_call, "answer body")
+            for said in comparison.walk(trees[0], trees[1]):
+                if not (is_call and _USAGE.match(said.place)):
+                    is_named = True
+                    yield said
+            if is_named:
+                return
+        yield from self._said()
+
+    def _said(self) -> Iterator[Place]:
+        old, new = _numbered(self.one.answered), _numbered(self.other.answered)
+
+        def same(one: _Numbered, other: _Numbered) -> bool:
+            return next(self._part(one, other), None) is None
+
+        pairs = align_lists(
+            old,
+            new,
+            same,
+            lambda one: (one.said.what, one.said.name, one.said.form),
+            lambda one: one.said.what,
+        )
+        for at, there in pairs:
+            first = old[at] if at is not None else None
+            second = new[there] if there is not None else None
+            if first is not None and second is not None and first.said.what == second.said.what:
+                yield from self._part(first, second)
+                continue
+            for part, shown in ((first, 0), (second, 1)):
+                if part is not None:
+                    texts = (
+                        (_shown(part.said), ABSENT) if not shown else (ABSENT, _shown(part.said))
+                    )
+                    yield make_place((part.place, part.place), texts)
+
+    def _part(self, one: "_Numbered", other: "_Numbered") -> Iterator[Place]:
+        places = one.place, other.place
+        if one.said.what != other.said.what:
+            yield make_place(places, (_shown(one.said), _shown(other.said)))
+            return
+        if one.said.name != other.said.name:
+            yield make_place((one.place,) * 2, (_shown(one.said), _shown(other.said)))
+            return
+        texts = one.said.text, other.said.text
+        if texts[0] == texts[1]:
+            return
+        trees = [_tree(text) for text in texts]
+        if all(tree is not None for tree in trees):
+            walk = TreeComparison(self._ids(), is_call=False, where="").walk(trees[0], trees[1])
+            is_named = False
+            for said in islice(walk, _LOOKED_AT):
+                is_named = True
+                second = said.second_place or said.place
+                named = f"{places[0]}{said.place}", f"{places[1]}{second}"
+                yield replace(
+                    said, place=named[0], second_place=named[1] if named[0] != named[1] else ""
+                )
+            if is_named:
+                return  # else they differ as texts alone: a key that is there twice, or how a number is written
+        at = self._ids().first_difference(*texts)
+        if at is not None:
+            yield make_place(places, texts, at)
+
+
+_ENDS = frozenset(("", *(one.value for one in Finish)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A request with a list of messages."""
+
+    side: _Side
+    split: Split
+
+
+class _Lists:
+    """Compares two model calls whose messages are a list."""
+
+    def __init__(self, finder: _Finder, trees: TreeComparison, old: _Listed, new: _Listed) -> None:
+        """Begin."""
+        self._finder = finder
+        self._trees = trees
+        self._sides = (finder.one, old), (finder.other, new)
+        self._firsts = [min(act.first_item, len(one.split.places)) for act, one in self._sides]
+
+    def find(self) -> Iterator[Place]:
+        """Compare what is beside the messages, then these: from where the call before of each lane ended, else all."""
+        is_named = False
+        for said in self._find_new():
+            is_named = True
+            yield said
+        if not is_named:
+            yield from (said for _, said in self._messages(0))
+
+    def _find_new(self) -> Iterator[Place]:
+        arounds = [{**one.split.head, **one.split.tail} for _, one in self._sides]
+        yield from self._finder.members(self._trees, *arounds)
+        # Where one goes on from more messages than the other, or dropped some, the same message may be at two places.
+        first, second = self._firsts
+        begin = first if first == second else 0
+        yield from (said for is_new, said in self._messages(begin) if is_new)
+
+    def _messages(self, begin: int) -> Iterator[tuple[bool, Place]]:
+        """Compare the messages from a place on, and those of the system prompt before it.
+
+        With each place comes whether the call before did not have the message, or it is of the prompt.
+        """
+        splits = [one.split for _, one in self._sides]
+        key = splits[0].key
+        roots = [f"{one.side.root}{json_step(key)}" for _, one in self._sides]
+        prompts = [list(islice(_prompts(split), begin)) for split in splits]
+        if begin:
+            walk = self._trees.walk(prompts[0], prompts[1], (roots[0], roots[1]), is_prompt=True)
+            yield from ((True, said) for said in walk)
+        most = min(len(split.places) for split in splits)
+        while begin < most and splits[0].slice(begin) == splits[1].slice(begin):
+            begin += 1
+        lists = [self._elements(at, begin) for at in (0, 1)]
+        # What is gone from a conversation, or that it begins anew, is in messages that an earlier call had.
+        is_all = not min(self._firsts) or any(act.drops for act, _ in self._sides)
+        for at, there in self._trees.align(*lists):
+            old = lists[0][at : at + 1] if at is not None else []
+            new = lists[1][there : there + 1] if there is not None else []
+            numbers = [begin + one if one is not None else None for one in (at, there)]
+            is_prompt = all(map(_is_prompt, (*old, *new)))
+            is_new = (
+                is_all
+                or is_prompt
+                or any(
+                    number is not None and number >= first
+                    for number, first in zip(numbers, self._firsts, strict=True)
+                )
+            )
+            inner = f"{roots[0]}[{numbers[0]}]", f"{roots[1]}[{numbers[1]}]"
+            walk = self._trees.pair(old, new, inner, is_prompt=is_prompt)
+            yield from ((is_new, said) for said in walk)
+
+    def _elements(self, at: int, begin: int) -> list[Any]:
+        act, one = self._sides[at]
+        split = one.split
+        elements = {number: split.element(number) for number in range(begin, len(split.places))}
+        around = {**split.head, **split.tail}
+        counted = self._finder.counted(act, one.side, around, split.key, elements)
+        return list(counted[1].values())
+
+
+def _prompts(split: Split) -> Iterator[Any]:
+    """Give the messages of the system prompt that a list begins with."""
+    elements = (split.element(number) for number in range(len(split.places)))
+    return takewhile(_is_prompt, elements)
+
+
+def _is_prompt(element: Any) -> bool:
+    return isinstance(element, dict) and element.get("role") in ("system", "developer")
+
+
+def _model_of(act: Act) -> str | None:
+    return act.settings.model if act.settings is not None else None
 
 
 def _split(request: Request) -> Split | None:
-    body = request.body
+    return split_body(_plain_body(request))
+
+
+def _plain_body(request: Request) -> bytes:
     coding = read_codings(request.headers)
-    if coding:
-        plain = undo_coding(body, coding, _MOST)
-        body = body if plain is None else plain
-    return split_body(body)
+    plain = undo_coding(request.body, coding, _MOST) if coding else None
+    return request.body if plain is None else plain
 
 
-def _messages(one: Act, other: Act, old: Split, new: Split) -> Iterator[Difference]:
-    """Compare what stands beside the messages, and the messages that are new in both."""
-    yield from tree_differences(_around(old), _around(new))
-    lists: list[list[Any]] = []
-    for act, split in ((one, old), (other, new)):
-        numbers = range(min(act.first_item, len(split.places)), len(split.places))
-        # What was said before is as many nulls: it is not compared, and the places are those in the first request.
-        lists.append([None] * one.first_item + [split.element(at) for at in numbers])
-    yield from tree_differences(lists[0], lists[1], f"$.{old.key}")
-
-
-def _around(split: Split) -> JsonObject:
-    around = {**split.head, **split.tail}
-    return {name: value for name, value in around.items() if name not in MAY_VARY}
-
-
-def _answered(one: Act, other: Act, old: Exchange, new: Exchange) -> Iterator[Difference]:
-    found = list(islice(_answer_parts(one, other, old, new), _LOOKED_AT))
-    if one.outcome != other.outcome and not (one.is_call and found):
-        place = "answer ends" if one.is_call else "answer status"
-        yield show_difference(place, one.outcome or ABSENT, other.outcome or ABSENT)
-    yield from found
-
-
-def _answer_parts(one: Act, other: Act, old: Exchange, new: Exchange) -> Iterator[Difference]:
-    trees = [_answer_tree(one, old), _answer_tree(other, new)]
-    if all(isinstance(tree, dict | list) for tree in trees):
-        is_named = False
-        for said in tree_differences(*trees):
-            if not _USAGE.match(said.place):
-                is_named = True
-                yield Difference(f"answer {said.place}", said.recorded, said.asked)
-        if is_named:
-            return
-    yield from _said(one.answered, other.answered, "answer")
-
-
-def _answer_tree(act: Act, exchange: Exchange) -> Any:
+def _answer_tree(act: Act, side: _Side) -> Json:
     """Give the JSON of an answer; None for a stream, for what is none, and for one of a WebSocket."""
-    response = exchange.response
+    response = side.exchange.response
     if response is None or response.is_events or act.part or response.spilled is not None:
         return None
     coding = read_codings(response.headers)
@@ -169,39 +408,33 @@ def _answer_tree(act: Act, exchange: Exchange) -> Any:
     return find_json(body) if body and body.lstrip()[:1] in (b"{", b"[") else None
 
 
-def _said(old: list[Said], new: list[Said], where: str) -> Iterator[Difference]:
-    calls = 0
-    for one, other in zip_longest(old, new):
-        said = one or other
-        assert said is not None
-        if said.what == "tool call":
-            calls += 1
-        number = f" {calls} {said.name}" if said.what == "tool call" else ""
-        place = f"{where} {said.what}{number}"
-        if one is None or other is None or (one.what, one.name) != (other.what, other.name):
-            yield show_difference(place, _shown(one), _shown(other))
-            continue
-        if one.text == other.text:
-            continue
-        trees = _tree(one.text), _tree(other.text)
-        if trees[0] is not None and trees[1] is not None:
-            found = list(islice(tree_differences(trees[0], trees[1]), _LOOKED_AT))
-            for inner in found:
-                path = inner.place.removeprefix("body ")
-                yield Difference(f"{place} {path}", inner.recorded, inner.asked)
-            if found:
-                continue  # else they differ as texts alone: a key that is there twice, or how a number is written
-        yield show_difference(place, one.text, other.text)
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """A part of an answer that no body of JSON has, with the name of its place."""
+
+    said: Said
+    place: str
 
 
-def _tree(text: str) -> Any:
+def _numbered(parts: list[Said]) -> list[_Numbered]:
+    counts, made = Counter[str](), list[_Numbered]()
+    for said in parts:
+        counts[said.what] += 1
+        number = counts[said.what]
+        is_call = said.what == "tool call"
+        shown = f" {number}" if is_call or number > 1 else ""
+        made.append(
+            _Numbered(said, f"answer {said.what}{shown}{f' {said.name}' if is_call else ''}")
+        )
+    return made
+
+
+def _tree(text: str) -> Json:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     return find_json(text.encode("utf-8", "surrogatepass"))
 
 
-def _shown(said: Said | None) -> str:
-    if said is None:
-        return ABSENT
+def _shown(said: Said) -> str:
     name = f"{said.name} " if said.name else ""
     return f"{name}{said.text}" if said.text else name or json.dumps("")

@@ -117,6 +117,10 @@ class Anew(NamedTuple):
     """By how many seconds it is after the request, if it is a time and that is known."""
 
 
+Span = tuple[int, int, Anew]
+"""Where an id or a time begins and ends in a text."""
+
+
 class Told(NamedTuple):
     """What is known of a run where a text stands in it."""
 
@@ -137,9 +141,21 @@ _NOTHING = Told()
 
 def find_anew(text: str, told: Told = _NOTHING) -> tuple[str, tuple[Anew, ...]]:
     """Give a text with a constant for its ids and times, and these in order."""
-    if _MAY_BE.search(text) is None and not told.words:
+    found = find_spans(text, told)
+    if not found:
         return text, ()
-    found: list[tuple[int, int, Anew]] = []
+    shown, last = list[str](), 0
+    for begin, end, _ in found:
+        shown += text[last:begin], "0"
+        last = end
+    return "".join((*shown, text[last:])), tuple(made for _, _, made in found)
+
+
+def find_spans(text: str, told: Told = _NOTHING) -> list[Span]:
+    """Find the ids and times of a text, in order, with where each begins and ends."""
+    if _MAY_BE.search(text) is None and not told.words:
+        return []
+    found: list[Span] = []
     is_rpc = '"jsonrpc"' in text
     for match in _TOKEN.finditer(text):
         made = _take(text, match, told, is_rpc=is_rpc)
@@ -149,13 +165,7 @@ def find_anew(text: str, told: Told = _NOTHING) -> tuple[str, tuple[Anew, ...]]:
     if told.words:
         named = (one for one in _find_named(text) if one[2].text in told.words)
         _add_apart(found, [*named, *_find_words(text, told.words)])
-    if not found:
-        return text, ()
-    shown, last = list[str](), 0
-    for begin, end, _ in found:
-        shown += text[last:begin], "0"
-        last = end
-    return "".join((*shown, text[last:])), tuple(made for _, _, made in found)
+    return found
 
 
 def _take(text: str, match: re.Match[str], told: Told, *, is_rpc: bool) -> Anew | None:
@@ -172,7 +182,7 @@ def _take(text: str, match: re.Match[str], told: Told, *, is_rpc: bool) -> Anew 
     return Anew(few, is_counted=True)
 
 
-def _find_named(text: str) -> Iterator[tuple[int, int, Anew]]:
+def _find_named(text: str) -> Iterator[Span]:
     """Find the texts of no form that are ids by the names of their places."""
     for match in _NAMED.finditer(text):
         name = "_".join(_label_of(text, match.start("word"))[0])
@@ -181,14 +191,14 @@ def _find_named(text: str) -> Iterator[tuple[int, int, Anew]]:
             yield (*match.span("word"), made)
 
 
-def _find_words(text: str, words: Collection[str]) -> Iterator[tuple[int, int, Anew]]:
+def _find_words(text: str, words: Collection[str]) -> Iterator[Span]:
     """Find the texts that answers made as ids, wherever else they are."""
     for match in _WORD.finditer(text):
         if match[0] in words:
             yield (*match.span(), Anew(match[0], is_counted=True))
 
 
-def _add_apart(found: list[tuple[int, int, Anew]], more: list[tuple[int, int, Anew]]) -> None:
+def _add_apart(found: list[Span], more: list[Span]) -> None:
     """Add tokens that are in no other one, in the order of the text; the first that is given counts."""
     for begin, end, made in more:
         at = bisect_left(found, begin, key=lambda one: one[0])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 FEW_DIGITS = 5
@@ -47,6 +48,15 @@ class Renaming:
         if known is None and known_back is None:
             return one == other or pair.may_begin
         return known == other and known_back == one
+
+    @property
+    def count(self) -> int:
+        """How many ids are known to have a partner by now."""
+        return len(self._there)
+
+    def known(self, count: int) -> dict[str, str]:
+        """Give the first pairs of ids that were noted: what was known when there were so many."""
+        return dict(islice(self._there.items(), count))
 
     def partner(self, one: str) -> str | None:
         """Give the id of the second run that stands for one of the first; None if none does so far."""

@@ -11,6 +11,7 @@ from ...tape.exchange import Seq
 from ..show.fit import fit, pad
 from .acts import Act, says
 from .compare import Change, Compared, Row
+from .compare_trees import Place
 from .differing_json_paths import Places
 
 WIDTH = 80
@@ -90,8 +91,8 @@ def _first(compared: Compared, find: FindPlaces, paint: Paint) -> Iterator[str]:
 
 def _places(places: Places, paint: Paint, most: int = 8) -> Iterator[str]:
     for one in places.listed[:most]:
-        yield f"    {fit(one.place, WIDTH - 4)}"
-        first, second = _near(one.recorded, one.asked)
+        yield f"    {fit(one.name_in('B'), WIDTH - 4)}"
+        first, second = _near(one)
         yield paint(f"      A {fit(first, WIDTH - 8)}", "first")
         yield paint(f"      B {fit(second, WIDTH - 8)}", "second")
     more = places.more + max(0, len(places.listed) - most)
@@ -99,13 +100,21 @@ def _places(places: Places, paint: Paint, most: int = 8) -> Iterator[str]:
         yield f"    … and {more} more places"
 
 
-def _near(one: str, other: str) -> tuple[str, str]:
+def _near(place: Place) -> tuple[str, str]:
     """Show two values from a little before the first character that differs, where a line does not reach it."""
-    same = common_prefix(one, other)
-    if same < WIDTH // 2 or one == other:
+    one, other = place.recorded, place.asked
+    at = place.at
+    if at is None:
+        same = common_prefix(one, other)
+        at = same, same
+    if max(at) < WIDTH // 2 or one == other:
         return one, other
-    begin = same - 24
-    return f"…{one[begin:]}", f"…{other[begin:]}"
+    begins = [max(0, begin - 24) for begin in at]
+    shown = [
+        f"…{text[begin:]}" if begin else text
+        for text, begin in zip((one, other), begins, strict=True)
+    ]
+    return shown[0], shown[1]
 
 
 def _roots(compared: Compared, find: FindPlaces, paint: Paint, most: int | None) -> Iterator[str]:

@@ -15,7 +15,8 @@ import msgspec
 from ...tape.dialects.common.untrusted_json import MAX_JSON, Json, JsonObject, as_object, find_json
 
 LISTS = frozenset(("messages", "input", "contents"))
-_PROMPTS = ("system", "instructions", "systemInstruction", "system_instruction")
+PROMPTS = ("system", "instructions", "systemInstruction", "system_instruction")
+"""Members that the system prompt is in."""
 _MARK = 20
 """Bytes from which on a mark says something."""
 _BLANK = " \t\n\r"
@@ -97,7 +98,7 @@ def find_marks(split: Split) -> list[bytes]:
         members = _members(split.body)
     except msgspec.MsgspecError:
         return []
-    marks = [bytes(members[name]) for name in _PROMPTS if name in members]
+    marks = [bytes(members[name]) for name in PROMPTS if name in members]
     marks += [split.slice(0)] if split.places else []
     return [mark for mark in marks if len(mark) >= _MARK]
 

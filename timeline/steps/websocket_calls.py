@@ -7,6 +7,7 @@ answer it. A call is made into the exchange that it would have been, and read by
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from ...tape.dialects import InferenceResponse, read_response
 from ...tape.dialects.common.untrusted_json import find_json
@@ -41,6 +42,20 @@ def split_websocket(
         body.pop("type", None)
     if asked is not None:
         yield _make(exchange, asked, body, events)
+
+
+def find_call(
+    exchange: Exchange, messages: Iterable[Message], part: int
+) -> tuple[Exchange, str] | None:
+    """Give a model call of a WebSocket by its number from 1, and the JSON path in its message of what would be the body."""
+    kept = list(messages)
+    made = next(islice(split_websocket(exchange, kept), part - 1, None), None)
+    if made is None:
+        return None
+    asked = (find_json(one.data) for one in kept if one.from_client)
+    calls = (one for one in asked if isinstance(one, dict) and one.get("type") == "response.create")
+    tree = next(islice(calls, part - 1, None))
+    return made[1], "$.response" if isinstance(tree.get("response"), dict) else "$"
 
 
 def _make(

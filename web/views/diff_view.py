@@ -51,7 +51,10 @@ class DiffView:
             "change": divergence.row.change.value,
             "sides": [_side(divergence.first), _side(divergence.second)],
             "places": [
-                {"place": safe_short(one.place), "split": split_values(one.recorded, one.asked)}
+                {
+                    "place": safe_short(one.name_in(self.names.second)),
+                    "split": split_values(one.recorded, one.asked),
+                }
                 for one in places.listed[:20]
             ],
             "more": places.more + max(0, len(places.listed) - 20),
