@@ -7,7 +7,7 @@ in its earlier messages, its settings or its last answer.
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,15 @@ import pytest
 
 from playhead.tape.canonical.canonical_request import compile_rules
 from playhead.tape.diff.divergence_types import ABSENT
-from playhead.tape.exchange import Exchange, Request, Response
+from playhead.tape.exchange import (
+    Exchange,
+    Message,
+    MessageKind,
+    Request,
+    RequestClass,
+    Response,
+    WebSocketSummary,
+)
 from playhead.tests.support.agent_tapes import Tape, anthropic_stream
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.dialects import make_request, make_response, make_stream
@@ -339,6 +347,7 @@ class Api:
     paths: dict[str, str]
     """Where settings are."""
     thinks: bool = True
+    is_websocket: bool = False
 
 
 APIS = {
@@ -358,6 +367,16 @@ APIS = {
         answer_responses,
         {"system": "$.instructions", "tools": "$.tools", "limit": "$.max_output_tokens"},
     ),
+    "websocket": Api(
+        ask_responses,
+        answer_responses,
+        {
+            "system": "$.response.instructions",
+            "tools": "$.response.tools",
+            "limit": "$.response.max_output_tokens",
+        },
+        is_websocket=True,
+    ),
     "gemini": Api(
         ask_gemini,
         answer_gemini,
@@ -370,18 +389,65 @@ APIS = {
 }
 
 
+class Recorded(InMemory):
+    """A run, and the bodies of its last request and answer."""
+
+    def __init__(
+        self, exchanges: list[Exchange], messages: Sequence[Message] = (), asked: Any = None
+    ) -> None:
+        super().__init__(exchanges)
+        self._messages = messages
+        last = exchanges[-1]
+        assert last.response is not None
+        self.asked = asked if asked is not None else json.loads(last.request.body)
+        self.answered = last.response.body
+
+    def messages(self, exchange: Exchange) -> Iterator[Message]:
+        """Give the messages of the one WebSocket."""
+        return iter(self._messages)
+
+
 def record(
     api: Api, one: Talk, earlier: list[dict[str, Any]], rng: random.Random, *, is_stream: bool
-) -> list[Exchange]:
+) -> Recorded:
     """Write a run: a call with the first turn, one with all of `earlier`, and one with the whole conversation."""
     tape = Tape("true")
     plain = Talk([])
-    for turns in (earlier[:1], earlier):
-        tape.model(
-            api.ask(plain, turns), api.answer(Talk([], said="I look."), rng, is_stream=is_stream)
-        )
-    tape.model(api.ask(one, one.turns), api.answer(one, rng, is_stream=is_stream))
-    return tape.exchanges
+    calls = [(plain, turns, Talk([], said="I look.")) for turns in (earlier[:1], earlier)]
+    calls.append((one, one.turns, one))
+    if api.is_websocket:
+        return record_websocket(tape, calls, rng)
+    for asks, turns, says in calls:
+        tape.model(api.ask(asks, turns), api.answer(says, rng, is_stream=is_stream))
+    return Recorded(tape.exchanges)
+
+
+def record_websocket(
+    tape: Tape, calls: list[tuple[Talk, list[dict[str, Any]], Talk]], rng: random.Random
+) -> Recorded:
+    """Write a run whose calls are messages of one WebSocket, the last of them with its body in a member."""
+    messages: list[Message] = []
+    asked: dict[str, Any] = {}
+
+    def add(tree: object, *, from_client: bool = False) -> None:
+        at_us = 1000 * (len(messages) + 1)
+        messages.append(Message(at_us, from_client, MessageKind.TEXT, json.dumps(tree).encode()))
+
+    for number, (asks, turns, says) in enumerate(calls):
+        body = responses_body(asks, turns)
+        asked = {"response": body} if number == len(calls) - 1 else body
+        asked = {"type": "response.create", **asked}
+        add(asked, from_client=True)
+        for event in response_events(says, rng):
+            add(event)
+    size = sum(len(one.data) for one in messages)
+    tape.add(
+        make_request("https://api.openai.com/v1/responses", b"", {"upgrade": "websocket"}, "GET"),
+        make_response(b"", 101),
+        RequestClass.READ,
+        websocket=WebSocketSummary(len(messages), size, None),
+    )
+    return Recorded(tape.exchanges, messages, asked)
 
 
 # What is planted
@@ -446,6 +512,7 @@ SHOWN = {
 
 STEP = re.compile(r"\.([\w-]+)|\['([^']*)'\]|\[([0-9]+)\]")
 NOWHERE = object()
+ID = re.compile(r"\b(call|re)_[0-9a-f]{17}")
 
 
 def resolve(body: Any, path: str) -> Any:
@@ -503,14 +570,21 @@ def leaves(old: Any, new: Any, path: str = "$") -> set[str]:
     return set() if old == new else {path}
 
 
-def body_of(side: InMemory, *, is_answer: bool = False) -> Any:
-    """Read the body of a run's last request, or of its answer."""
-    last = side.find(3)
-    assert last is not None
-    if not is_answer:
-        return json.loads(last.request.body)
-    assert last.response is not None
-    return json.loads(last.response.body)
+def check_complete(places: list[Place], bodies: tuple[Any, Any]) -> None:
+    """All that differs but ids is at a place: without what one body alone has, they differ so often as there are other places."""
+    left = [deepcopy(body) for body in bodies]
+    shared = 0
+    for one in reversed(places):
+        sides = [side for side, shown in enumerate((one.recorded, one.asked)) if shown != ABSENT]
+        if len(sides) == 2:
+            shared += 1
+            continue
+        path = one.place.removeprefix("body ")
+        step = list(STEP.finditer(path))[-1]
+        above = resolve(left[sides[0]], path[: step.start()])
+        above.pop(int(step[3]) if step[3] is not None else step[1])
+    bare = [json.loads(ID.sub(r"\1", json.dumps(body))) for body in left]
+    assert len(leaves(bare[0], bare[1])) == shared, places
 
 
 def compare(first: InMemory, second: InMemory) -> tuple[Change, list[Place], int]:
@@ -551,7 +625,7 @@ def test_places_in_a_request_are_true(api: str, seed: int) -> None:
         is_stream = chosen.random() < 0.5
         earlier = rng.randrange(1, len(one.turns))
         sides = [
-            InMemory(record(APIS[api], talk, before.turns[:earlier], rng, is_stream=is_stream))
+            record(APIS[api], talk, before.turns[:earlier], rng, is_stream=is_stream)
             for talk, before in ((one, one), (changed, other))
         ]
         true = APIS[api].ask(other, other.turns)
@@ -559,14 +633,11 @@ def test_places_in_a_request_are_true(api: str, seed: int) -> None:
             continue  # one change undid the other
         change, places, more = compare(*sides)
         assert change is Change.ASKED
-        bodies = body_of(sides[0]), body_of(sides[1])
+        bodies = sides[0].asked, sides[1].asked
         check_true(places, bodies, "body")
         asked = [place for place in places if place.place.startswith("body")]
         assert asked == places, names
-        planted = leaves(json.loads(true.body), bodies[1])
-        if not {"a turn dropped", "a turn put in"} & {*names}:
-            named = {place.second_place or place.place for place in places}
-            assert named == {f"body {path}" for path in planted}, names
+        check_complete(places, bodies)
         for name in {"system", "tools", "limit"} & {*names}:
             assert any(APIS[api].paths[name] in place.place for place in places), names
         assert more == 0
@@ -595,12 +666,12 @@ def test_places_in_an_answer_are_true(api: str, is_stream: bool, seed: int) -> N
         one, other, changed, rng = make_pair(seed, ANSWER_EDITS, names)
         earlier = rng.randrange(1, len(one.turns))
         sides = [
-            InMemory(record(APIS[api], talk, before.turns[:earlier], rng, is_stream=is_stream))
+            record(APIS[api], talk, before.turns[:earlier], rng, is_stream=is_stream)
             for talk, before in ((one, one), (changed, other))
         ]
         change, places, _ = compare(*sides)
         assert change is Change.ANSWERED
         assert {of_what(place) for place in places} == {*names}, places
-        if not is_stream:
-            bodies = body_of(sides[0], is_answer=True), body_of(sides[1], is_answer=True)
+        if not (is_stream or APIS[api].is_websocket):
+            bodies = json.loads(sides[0].answered), json.loads(sides[1].answered)
             check_true(places, bodies, "answer body")

@@ -41,7 +41,10 @@ def _align_middle[One](
     kind: Callable[[One], Hashable],
 ) -> Iterator[Pair]:
     first, second = sides
-    if not first or not second or len(first) == len(second) or max(map(len, sides)) > _MOST:
+    is_alike = len(first) == len(second) and all(
+        kind(old[at]) == kind(new[there]) for at, there in zip(first, second, strict=True)
+    )
+    if not first or not second or is_alike or max(map(len, sides)) > _MOST:
         yield from _by_place(first, second)
         return
     for one, other, is_same in _blocks(old, new, sides, form):

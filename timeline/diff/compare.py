@@ -351,6 +351,8 @@ def _asked_pairs(one: Act, other: Act) -> list[Pair]:
     """Give the ids and times of two requests that are at the same places, whatever else in them differs."""
     pairs = _zip(one.target.tokens, other.target.tokens, begins=False)
     for first, second in _partners(one.asked, other.asked):
+        if one.first_item != other.first_item and _form(first) != _form(second):
+            continue  # they may be of two turns
         begins, makes = first.begins and second.begins, first.makes and second.makes
         pairs += _zip(*_same_places(first, second), begins=begins, makes=makes)
         if first.call and second.call:
@@ -541,7 +543,7 @@ def _pairs(one: list[Said], other: list[Said]) -> list[Pair] | None:
         if len(first.tokens) != len(second.tokens) or bool(first.call) != bool(second.call):
             return None
         if first.call and second.call:
-            pairs.append(Pair(first.call, second.call, may_begin=True))
+            pairs += _id_pairs(first.call, second.call, begins=True)
         pairs += _zip(
             first.tokens,
             second.tokens,

@@ -15,7 +15,7 @@ from ...tape.canonical.json import MAX_DEPTH, is_twice, show_json
 from ...tape.dialects.common.untrusted_json import find_json
 from ...tape.diff.divergence_types import ABSENT, MAX_SHOWN
 from ...tape.diff.request_differences import json_step, same_json, show_difference
-from ..steps.model_context import CACHE_MARKERS, spell_out
+from ..steps.model_context import CACHE_MARKERS, plain_form, spell_out
 from .align_lists import Pair, align_lists
 from .made_anew import find_anew
 from .stand_ins import StandIns
@@ -104,7 +104,10 @@ class TreeComparison:
             return
         if depth < MAX_DEPTH and isinstance(old, dict) and isinstance(new, dict):
             for one in dict.fromkeys((*old, *new)):
-                if self.is_call and _is_no_content(one, old, new, name, is_free=is_free):
+                if self.is_call and (
+                    _is_no_content(one, old, new, name, is_free=is_free)
+                    or (self.where == "body" and not is_free and _is_alike(one, old, new))
+                ):
                     continue
                 first, second = old.get(one, _NOTHING), new.get(one, _NOTHING)
                 yield from self.pair(
@@ -191,7 +194,7 @@ class TreeComparison:
     def _is_written_otherwise(self, old: Any, new: Any, name: str) -> bool:
         """Say whether two values say the same to a model, though they are written in two ways."""
         if name in _WRITTEN_TWO_WAYS and isinstance(old, str) != isinstance(new, str):
-            parts = spell_out(old), spell_out(new)
+            parts = _spell_out(old, name), _spell_out(new, name)
             return all(isinstance(one, list) for one in parts) and self._is_same(*parts)
         if name == "arguments" and isinstance(old, str) and isinstance(new, str):
             trees = [find_json(one.encode("utf-8", "surrogatepass")) for one in (old, new)]
@@ -212,6 +215,19 @@ def _is_no_content(name: str, old: Any, new: Any, parent: str, *, is_free: bool)
         kinds = {one.get("type") for one in (old, new) if isinstance(one.get("type"), str)}
         return parent == "reasoningText" or bool(kinds & _THOUGHTS)
     return name in _PROOFS
+
+
+def _spell_out(value: Any, name: str) -> Any:
+    if name == "input" and isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    return spell_out(value)
+
+
+def _is_alike(name: str, old: Any, new: Any) -> bool:
+    """Say whether a member of two messages, or of parts of them, says the same in another form, or nothing to a model."""
+    forms = plain_form(old), plain_form(new)
+    first, second = (one.get(name, _NOTHING) for one in forms)
+    return first is second or (isinstance(first, str) and first == second)
 
 
 def _is_list(value: Any) -> bool:

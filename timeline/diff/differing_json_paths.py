@@ -8,8 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice, takewhile
+from itertools import islice, takewhile, zip_longest
 from typing import Any
+from urllib.parse import parse_qsl
 
 from ...tape.canonical.canonical_request import Rules, body_tree, compared
 from ...tape.dialects import Finish
@@ -35,6 +36,7 @@ _FINISH = re.compile(r"[._](finish_?reason|stop_?reason|done_reason|status|reaso
 """Places in an answer that say how it ends."""
 _NOT_COMPARED = ("header ", "trailer ")
 """Places of a request that count for its fingerprint, and not between two runs."""
+_WHOLES = {"form": "body"}
 _TEXT_BODY = re.compile(r"body byte [0-9]+$")
 _LOOKED_AT = 400
 """Differences of one pair that are looked at."""
@@ -175,10 +177,9 @@ class _Finder:
     def _told(self, ids: StandIns, said: Difference) -> Iterator[Place]:
         """Give a difference that is no JSON path, if more than ids differ."""
         place, texts = said.place, (said.recorded, said.asked)
-        what = place.partition(" ")[0]
-        whole = "body" if what == "form" else what
+        what, _, name = place.partition(" ")
         parts = [
-            next((one.text for one in act.asked if one.what == whole), "")
+            next((one.text for one in act.asked if one.what == _WHOLES.get(what, what)), "")
             for act in (self.one, self.other)
         ]
         if _TEXT_BODY.match(place) and all(parts):
@@ -188,17 +189,24 @@ class _Finder:
                     len(text[:end].encode("utf-8", "surrogateescape"))
                     for text, end in zip(parts, at, strict=True)
                 ]
-                yield make_place(
-                    (f"body byte {sizes[0]}", f"body byte {sizes[1]}"), (parts[0], parts[1]), at
-                )
+                places = f"{what} byte {sizes[0]}", f"{what} byte {sizes[1]}"
+                yield make_place(places, (parts[0], parts[1]), at)
             return
-        at = ids.first_difference(*texts, f"{place.rpartition(' ')[2]}: ")
-        if at is None and any(len(one) >= MAX_SHOWN for one in texts) and all(parts):
-            # A line shows a part: what differs may be behind it.
-            at = ids.first_difference(*parts)
-            yield from () if at is None else (Place(place, *texts),)
-        elif at is not None:
+        at = ids.first_difference(*texts, f"{name}: ")
+        if at is not None:
             yield Place(place, *texts, at=at)
+            return
+        if max(map(len, texts)) < MAX_SHOWN:
+            return
+        # A line shows a part of a value: what differs may be behind it.
+        values = [
+            [value for key, value in parse_qsl(one, keep_blank_values=True) if key == name]
+            for one in parts
+        ]
+        for one, other in zip_longest(*values, fillvalue=ABSENT):
+            at = ids.first_difference(one, other, f"{name}: ")
+            if at is not None:
+                yield make_place((place, place), (one, other), at)
 
     def _answered(self) -> Iterator[Place]:
         found = list(islice(self._answer_parts(), _LOOKED_AT))
