@@ -396,15 +396,15 @@ class Recorded(InMemory):
         self, exchanges: list[Exchange], messages: Sequence[Message] = (), asked: Any = None
     ) -> None:
         super().__init__(exchanges)
-        self._messages = messages
+        self._said = messages
         last = exchanges[-1]
         assert last.response is not None
-        self.asked = asked if asked is not None else json.loads(last.request.body)
-        self.answered = last.response.body
+        self.last_asked = asked if asked is not None else json.loads(last.request.body)
+        self.last_answered = last.response.body
 
     def messages(self, exchange: Exchange) -> Iterator[Message]:
         """Give the messages of the one WebSocket."""
-        return iter(self._messages)
+        return iter(self._said)
 
 
 def record(
@@ -633,7 +633,7 @@ def test_places_in_a_request_are_true(api: str, seed: int) -> None:
             continue  # one change undid the other
         change, places, more = compare(*sides)
         assert change is Change.ASKED
-        bodies = sides[0].asked, sides[1].asked
+        bodies = sides[0].last_asked, sides[1].last_asked
         check_true(places, bodies, "body")
         asked = [place for place in places if place.place.startswith("body")]
         assert asked == places, names
@@ -673,5 +673,5 @@ def test_places_in_an_answer_are_true(api: str, is_stream: bool, seed: int) -> N
         assert change is Change.ANSWERED
         assert {of_what(place) for place in places} == {*names}, places
         if not (is_stream or APIS[api].is_websocket):
-            bodies = json.loads(sides[0].answered), json.loads(sides[1].answered)
+            bodies = json.loads(sides[0].last_answered), json.loads(sides[1].last_answered)
             check_true(places, bodies, "answer body")

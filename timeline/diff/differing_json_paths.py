@@ -23,7 +23,7 @@ from ..state.calls_before import Exchanges
 from ..steps.split_messages import PROMPTS, Split, split_body
 from ..steps.websocket_calls import find_call
 from .acts import Act, Said
-from .align_lists import align_lists
+from .align_lists import Pair, align_lists
 from .compare import Change, Row
 from .compare_trees import Place, TreeComparison, make_place
 from .fields_beyond_dialect import MAY_VARY, counted_parts
@@ -320,6 +320,10 @@ class _Lists:
         self._trees = trees
         self._sides = (finder.one, old), (finder.other, new)
         self._firsts = [min(act.first_item, len(one.split.places)) for act, one in self._sides]
+        roots = [f"{one.side.root}{json_step(one.split.key)}" for one in (old, new)]
+        self._roots = roots[0], roots[1]
+        self._elements: tuple[dict[int, Any], dict[int, Any]] = {}, {}
+        """Messages that were read, by their places."""
 
     def find(self) -> Iterator[Place]:
         """Compare what is beside the messages, then these: from where the call before of each lane ended, else all."""
@@ -328,64 +332,71 @@ class _Lists:
             is_named = True
             yield said
         if not is_named:
-            yield from (said for _, said in self._messages(0))
+            yield from self._walk(self._pairs((0, 0)))
 
     def _find_new(self) -> Iterator[Place]:
         arounds = [{**one.split.head, **one.split.tail} for _, one in self._sides]
         yield from self._finder.members(self._trees, *arounds)
-        # Where one goes on from more messages than the other, or dropped some, the same message may be at two places.
         first, second = self._firsts
-        begin = first if first == second else 0
-        yield from (said for is_new, said in self._messages(begin) if is_new)
-
-    def _messages(self, begin: int) -> Iterator[tuple[bool, Place]]:
-        """Compare the messages from a place on, and those of the system prompt before it.
-
-        With each place comes whether the call before did not have the message, or it is of the prompt.
-        """
-        splits = [one.split for _, one in self._sides]
-        key = splits[0].key
-        roots = [f"{one.side.root}{json_step(key)}" for _, one in self._sides]
-        prompts = [list(islice(_prompts(split), begin)) for split in splits]
-        if begin:
-            walk = self._trees.walk(prompts[0], prompts[1], (roots[0], roots[1]), is_prompt=True)
-            yield from ((True, said) for said in walk)
-        most = min(len(split.places) for split in splits)
-        while begin < most and splits[0].slice(begin) == splits[1].slice(begin):
-            begin += 1
-        lists = [self._elements(at, begin) for at in (0, 1)]
+        is_whole = first != second and (
+            not min(first, second) or any(act.drops for act, _ in self._sides)
+        )
         # What is gone from a conversation, or that it begins anew, is in messages that an earlier call had.
-        is_all = not min(self._firsts) or any(act.drops for act, _ in self._sides)
-        for at, there in self._trees.align(*lists):
-            old = lists[0][at : at + 1] if at is not None else []
-            new = lists[1][there : there + 1] if there is not None else []
-            numbers = [begin + one if one is not None else None for one in (at, there)]
-            is_prompt = all(map(_is_prompt, (*old, *new)))
-            is_new = (
-                is_all
-                or is_prompt
-                or any(
-                    number is not None and number >= first
-                    for number, first in zip(numbers, self._firsts, strict=True)
-                )
-            )
-            inner = f"{roots[0]}[{numbers[0]}]", f"{roots[1]}[{numbers[1]}]"
-            walk = self._trees.pair(old, new, inner, is_prompt=is_prompt)
-            yield from ((is_new, said) for said in walk)
+        begins = (0, 0) if is_whole else (first, second)
+        yield from self._prompts(begins)
+        pairs = self._pairs(begins)
+        if first != second and not is_whole and any(None in pair for pair in pairs):
+            # One goes on from more messages than the other: the same message may be new in one alone.
+            pairs = [pair for pair in self._pairs((0, 0)) if self._is_new(pair)]
+        yield from self._walk(pairs)
 
-    def _elements(self, at: int, begin: int) -> list[Any]:
-        act, one = self._sides[at]
+    def _prompts(self, begins: tuple[int, int]) -> Iterator[Place]:
+        """Compare the messages of the system prompt before those that are new."""
+        prompts = [
+            list(takewhile(_is_prompt, map(one.split.element, range(begin))))
+            for begin, (_, one) in zip(begins, self._sides, strict=True)
+        ]
+        yield from self._trees.walk(prompts[0], prompts[1], self._roots, is_prompt=True)
+
+    def _pairs(self, begins: tuple[int, int]) -> list[Pair]:
+        """Say which message of one is which of the other, from a place in each on."""
+        first, second = begins
+        splits = [one.split for _, one in self._sides]
+        most = min(len(splits[0].places) - first, len(splits[1].places) - second)
+        same = 0
+        while same < most and splits[0].slice(first + same) == splits[1].slice(second + same):
+            same += 1
+        lists = self._read(0, first + same), self._read(1, second + same)
+        return [
+            (
+                first + same + at if at is not None else None,
+                second + same + there if there is not None else None,
+            )
+            for at, there in self._trees.align(*lists)
+        ]
+
+    def _is_new(self, pair: Pair) -> bool:
+        """Say whether either call is the first of its lane to have a message."""
+        places = zip(pair, self._firsts, strict=True)
+        return any(at is not None and at >= first for at, first in places)
+
+    def _walk(self, pairs: list[Pair]) -> Iterator[Place]:
+        for at, there in pairs:
+            old = [self._elements[0][at]] if at is not None else []
+            new = [self._elements[1][there]] if there is not None else []
+            inner = f"{self._roots[0]}[{at}]", f"{self._roots[1]}[{there}]"
+            is_prompt = all(map(_is_prompt, (*old, *new)))
+            yield from self._trees.pair(old, new, inner, is_prompt=is_prompt)
+
+    def _read(self, side: int, begin: int) -> list[Any]:
+        """Read the messages from a place on, but for what the rules leave out."""
+        act, one = self._sides[side]
         split = one.split
         elements = {number: split.element(number) for number in range(begin, len(split.places))}
         around = {**split.head, **split.tail}
         counted = self._finder.counted(act, one.side, around, split.key, elements)
+        self._elements[side].update(counted[1])
         return list(counted[1].values())
-
-
-def _prompts(split: Split) -> Iterator[Any]:
-    """Give the messages of the system prompt that a list begins with."""
-    elements = (split.element(number) for number in range(len(split.places)))
-    return takewhile(_is_prompt, elements)
 
 
 def _is_prompt(element: Any) -> bool:

@@ -39,6 +39,8 @@ class StandIns:
             self._back[other].add(one)
         words = {word for pair in (*row.agreed, *row.at_odds) for word in pair}
         self._told = Told(words=words)
+        self._found: dict[tuple[str, str, str, bool], Place | None] = {}
+        """What was found of two texts: elements of lists are aligned, and then compared."""
 
     def first_difference(
         self, one: str, other: str, label: str = "", *, is_prompt: bool = False
@@ -50,6 +52,12 @@ class StandIns:
         """
         if one == other:
             return None
+        key = one, other, label, is_prompt
+        if key not in self._found:
+            self._found[key] = self._find(one, other, label, is_prompt=is_prompt)
+        return self._found[key]
+
+    def _find(self, one: str, other: str, label: str, *, is_prompt: bool) -> Place | None:
         if self._is_exact or max(len(one), len(other)) > _MOST:
             same = common_prefix(one, other)
             return same, same

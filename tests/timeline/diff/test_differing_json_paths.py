@@ -6,12 +6,25 @@ from typing import Any
 import pytest
 
 from playhead.tape.canonical.canonical_request import compile_rules
-from playhead.tape.exchange import Exchange
-from playhead.tests.support.agent_tapes import Tape
+from playhead.tape.exchange import Exchange, Request, RequestClass, Response
+from playhead.tests.support.agent_tapes import (
+    Tape,
+    anthropic,
+    anthropic_stream,
+    assistant,
+    chat,
+    said,
+    text,
+    thinking,
+    use,
+    user,
+)
+from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
 from playhead.timeline.diff.compare import Change, compare_acts
 from playhead.timeline.diff.differing_json_paths import find_places
+from playhead.timeline.diff.render import Names, render_diff
 
 CHARGE = "ch_9Zk3Qp77"
 PAID = {"charge": CHARGE, "amount": 50}
@@ -26,6 +39,15 @@ def run(body: Any, *, given: Any = None, answer: Any = None, tenant: str = "") -
     headers = (*last.request.headers, (b"x-tenant", tenant.encode()))
     tape.exchanges[-1] = replace(last, request=replace(last.request, headers=headers))
     return tape.exchanges
+
+
+def shown(first: list[Exchange], second: list[Exchange]) -> list[tuple[str, str, str]]:
+    """Give the places of the first divergence with both values, and that in the second run if it is another one."""
+    sides = InMemory(first), InMemory(second)
+    divergence = compare_acts(*map(read_acts, sides)).divergence
+    assert divergence is not None
+    listed = find_places(divergence.row, *sides, compile_rules()).listed
+    return [(one.name_in("B"), one.recorded, one.asked) for one in listed]
 
 
 def places(first: list[Exchange], second: list[Exchange]) -> list[str]:
@@ -98,3 +120,190 @@ def test_a_short_id_is_listed_only_if_it_is_another_one() -> None:
         "body $.amount",
         "body $.refund",
     ]
+
+
+# Model calls
+
+ASK, ANSWER, GO = (
+    user("Refund the mug of order 7."),
+    assistant(text("Which charge?")),
+    user("The one of May."),
+)
+
+
+def calls(*asked: list[dict[str, Any]], process: int = 1) -> list[Exchange]:
+    """Write a run of model calls with such messages, the last one in a process of its own if asked for."""
+    tape = Tape("calls")
+    for number, messages in enumerate(asked):
+        last = number == len(asked) - 1
+        reply = anthropic_stream(text("Done." if last else "Which charge?"))
+        tape.model(anthropic(messages), reply, process=process if last else 1)
+    return tape.exchanges
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize(
+    ("messages", "found"),
+    [
+        ([user("Refund the cup of order 7."), ANSWER, GO], ["body $.messages[0].content[0].text"]),
+        ([ASK, GO], ["body $.messages[1]"]),
+        ([GO], ["body $.messages[0]", "body $.messages[1]"]),
+        ([user("Be kind."), ASK, ANSWER, GO], ["body $.messages[0]"]),
+        (
+            [user("Be kind."), ASK, ANSWER, user("The one of June.")],
+            [
+                "body $.messages[0]",
+                "body $.messages[2].content[0].text, in B body $.messages[3].content[0].text",
+            ],
+        ),
+    ],
+    ids=["edited", "dropped", "forgotten", "put in", "put in and edited"],
+)
+def test_earlier_messages_have_their_true_places(
+    messages: list[dict[str, Any]], found: list[str], is_first: bool
+) -> None:
+    """Whatever of the lane's earlier calls each request goes on from."""
+    runs = [calls([ASK], [ASK, ANSWER, GO]), calls([ASK], messages)]
+    if is_first:
+        named = [one[0] for one in shown(*runs[::-1])]
+        turned = [one.split(", in B ") for one in found]
+        assert named == [", in B ".join(reversed(one)) for one in turned]
+    else:
+        assert [one[0] for one in shown(*runs)] == found
+
+
+def test_the_same_words_behind_no_conversation_are_another_question() -> None:
+    """A new process has nothing of what was said before."""
+    first, second = calls([ASK], [ASK, GO]), calls([ASK], [GO], process=2)
+    assert [one[0] for one in shown(first, second)] == ["body $.messages[0]"]
+
+
+def one_call(request: Request, response: Response | None = None) -> list[Exchange]:
+    """Write a run of one model call."""
+    tape = Tape("one")
+    tape.model(request, response or anthropic_stream(text("Done.")))
+    return tape.exchanges
+
+
+def test_a_finish_is_named_and_not_a_text_whose_id_stands_for_another() -> None:
+    """A stream has it in no body."""
+    runs = [
+        one_call(anthropic([ASK]), anthropic_stream(text(f"Refunded as {id}."), stop=stop))
+        for id, stop in (("re_7Ex15JAwXt1CQEW4", "end_turn"), ("re_7fF3TAewxfCLGZG9", "max_tokens"))
+    ]
+    assert shown(*runs) == [("answer ends", "stop", "length")]
+
+
+def test_what_a_failed_call_ended_with_is_named_first() -> None:
+    """Its body has another form."""
+    failed = make_response({"error": {"type": "rate_limit_error", "message": "slow"}}, 429)
+    good = make_response({"role": "assistant", "content": [text("a")], "stop_reason": "end_turn"})
+    found = shown(one_call(anthropic([ASK]), good), one_call(anthropic([ASK]), failed))
+    assert found[0] == ("answer ends", "stop", "error 429: slow")
+
+
+def test_parts_of_a_stream_are_paired_by_what_they_are() -> None:
+    """A thought that one alone has moves no text; each part has its number."""
+    streams = (
+        anthropic_stream(thinking("hm"), text("a"), text("b"), use("toolu_1", "go", n=1)),
+        anthropic_stream(
+            text("a"), text("c"), use("toolu_0", "go", n=0), use("toolu_1", "go", n=2)
+        ),
+    )
+    found = [one[0] for one in shown(*(one_call(anthropic([ASK]), one) for one in streams))]
+    assert found[:2] == ["answer thought", "answer assistant 2"]
+    assert "answer tool call 1 go $.n" in found
+
+
+def test_a_date_in_a_prompt_is_not_named() -> None:
+    """It is no difference, so it is not where two requests differ; a rule of the prompt is."""
+    prompts = [f"You sell mugs. Today is May {day} 2026." for day in (3, 14)]
+    words = list(zip(prompts, ("a", "b"), strict=True))
+    for requests in (
+        [anthropic([user(word)], system=system) for system, word in words],
+        [chat([said("system", system), said("user", word)]) for system, word in words],
+    ):
+        found = shown(*map(one_call, requests))
+        assert [one[1:] for one in found] == [('"a"', '"b"')]
+    runs = [
+        one_call(anthropic([ASK], system=one + last))
+        for one, last in zip(prompts, (" Be kind.", " Be short."), strict=True)
+    ]
+    ((place, first, second),) = shown(*runs)
+    assert place == "body $.system[0].text"
+    assert ("kind" in first, "short" in second) == (True, True)
+
+
+def test_members_that_may_vary_are_not_named() -> None:
+    """In no form of request."""
+    cohere = [
+        make_request(
+            "https://api.cohere.com/v1/chat",
+            {"model": "command-r", "message": word, "chat_history": [], "stream": is_stream},
+        )
+        for word, is_stream in (("a", True), ("b", False))
+    ]
+    assert shown(*map(one_call, cohere)) == [("body $.message", '"a"', '"b"')]
+
+
+def test_a_model_in_the_path_is_named() -> None:
+    """Its name is in no member."""
+    host = "https://generativelanguage.googleapis.com/v1beta/models"
+    body = {"contents": [{"role": "user", "parts": [{"text": "a"}]}]}
+    runs = [
+        one_call(make_request(f"{host}/{name}:generateContent", body))
+        for name in ("gemini-2.5-pro", "gemini-2.5-flash")
+    ]
+    assert [one[0] for one in shown(*runs)] == ["path"]
+
+
+# Other requests
+
+LONG = "one thing after the other " * 20
+PAIR = "re_7Ex15JAwXt1CQEW4", "re_7fF3TAewxfCLGZG9"
+
+
+@pytest.mark.parametrize("kind", ["json", "text", "form"])
+def test_what_differs_behind_an_id_is_named_and_shown(kind: str) -> None:
+    """However far behind; the id was made by an answer."""
+    bodies: list[Any] = []
+    for id, euros in zip(PAIR, (40, 41), strict=True):
+        note = f"{id} {LONG} of {euros}"
+        plain = note.encode() if kind == "text" else f"note={note.replace(' ', '+')}&a=1".encode()
+        bodies.append({"note": note, "a": 1} if kind == "json" else plain)
+    runs = []
+    headers = {"text": {"content-type": "text/plain"}}
+    headers["form"] = {"content-type": "application/x-www-form-urlencoded"}
+    for id, body in zip(PAIR, bodies, strict=True):
+        tape = Tape("behind")
+        tape.post("https://shop.test/refunds", {"item": "shoe"}, {"id": id})
+        request = make_request("https://pay.test/pay", body, headers.get(kind))
+        tape.add(request, make_response({"ok": True}), RequestClass.EFFECT)
+        runs.append(tape.exchanges)
+    ((_, first, second),) = shown(*runs)
+    assert first.rstrip('"').endswith(" of 40")
+    assert second.rstrip('"').endswith(" of 41")
+
+
+def test_a_line_of_the_page_shows_what_differs_behind_an_id() -> None:
+    """It has 72 columns of the value."""
+    note = ", which was made for the customer who had the mug of"
+    runs = [
+        made(id, f"{id}{note} {euros} euros", 1) for id, euros in zip(PAIR, (40, 41), strict=True)
+    ]
+    sides = InMemory(runs[0]), InMemory(runs[1])
+    compared = compare_acts(*map(read_acts, sides))
+    rules = compile_rules()
+    page = list(render_diff(Names("a", "b"), compared, lambda row: find_places(row, *sides, rules)))
+    assert any("mug of 40" in line for line in page)
+    assert any("mug of 41" in line for line in page)
+
+
+def test_usage_is_what_it_is_outside_of_a_model_call() -> None:
+    """There it is no count of tokens."""
+    runs = []
+    for used in (1, 2):
+        tape = Tape("usage")
+        tape.get("https://power.test/meter", {"usage": {"kwh": used}})
+        runs.append(tape.exchanges)
+    assert shown(*runs) == [("answer body $.usage.kwh", "1", "2")]
