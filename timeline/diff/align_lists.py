@@ -47,6 +47,22 @@ def _align_middle[One](
     if not first or not second or is_alike or max(map(len, sides)) > _MOST:
         yield from _by_place(first, second)
         return
+    pairs = list(_align_blocks(old, new, sides, form, kind))
+    gone = {form(old[at]) for at, there in pairs if at is not None and there is None}
+    is_moved = any(
+        there is not None and form(new[there]) in gone for at, there in pairs if at is None
+    )
+    # In a list of another order nothing is absent.
+    yield from _by_place(first, second) if is_moved and len(first) == len(second) else pairs
+
+
+def _align_blocks[One](
+    old: Sequence[One],
+    new: Sequence[One],
+    sides: tuple[range, range],
+    form: Callable[[One], Hashable],
+    kind: Callable[[One], Hashable],
+) -> Iterator[Pair]:
     for one, other, is_same in _blocks(old, new, sides, form):
         if is_same:
             yield from zip(one, other, strict=True)

@@ -25,6 +25,7 @@ CASES: dict[str, tuple[str, str, list[Pair]]] = {
     "one changed behind one more": ("a b1 c", "x a b2 c", [(None, 0), (0, 1), (1, 2), (2, 3)]),
     "one of another kind": ("a b c", "a x c", [(0, 0), (1, 1), (2, 2)]),
     "all in one": ("u1 a u2", "u3", [(0, 0), (1, None), (2, None)]),
+    "another order": ("a b c", "c a b", [(0, 0), (1, 1), (2, 2)]),
     "one less and one more": ("a b c d", "a c x d", [(0, 0), (1, None), (2, 1), (None, 2), (3, 3)]),
 }
 
