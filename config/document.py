@@ -305,6 +305,8 @@ def parse_document(text: str, faults: Faults) -> Value | None:
         _note(faults, error.mark, str(error))
     except yaml.MarkedYAMLError as error:
         wrong = "; ".join(part for part in (error.context, error.problem) if part)
+        if "'\\t'" in wrong:
+            wrong += "; YAML indents with spaces, not with tabs"
         _note(faults, error.problem_mark or error.context_mark, f"not YAML: {wrong[:_MAX_TEXT]}")
     except (ValueError, OverflowError):
         # PyYAML hands an escape above U+10FFFF, or a huge version in %YAML, to chr() and int().

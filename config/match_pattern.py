@@ -13,6 +13,7 @@ Hosts match in normal form (`targets.hosts`), schemes without regard to case, me
 can be taken for (`targets.paths`). A path in a pattern has to be in normal form, since none other is ever matched.
 """
 
+import difflib
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -46,6 +47,61 @@ _KEPT = "".join(map(chr, range(0x21, 0x7F)))
 """Characters of a path that stay as they are in its normal form."""
 _SHOWN = 40
 _SOCKETS = {"ws": "http", "wss": "https"}
+_METHODS = frozenset(
+    {
+        "ACL",
+        "BAN",
+        "BCOPY",
+        "BDELETE",
+        "BIND",
+        "BMOVE",
+        "BPROPFIND",
+        "BPROPPATCH",
+        "CHECKIN",
+        "CHECKOUT",
+        "CONNECT",
+    }
+    | {
+        "COPY",
+        "DELETE",
+        "GET",
+        "HEAD",
+        "LABEL",
+        "LINK",
+        "LOCK",
+        "MERGE",
+        "MKACTIVITY",
+        "MKCALENDAR",
+        "MKCOL",
+    }
+    | {
+        "MKREDIRECTREF",
+        "MKWORKSPACE",
+        "MOVE",
+        "NOTIFY",
+        "OPTIONS",
+        "ORDERPATCH",
+        "PATCH",
+        "POLL",
+        "POST",
+        "PRI",
+    }
+    | {
+        "PROPFIND",
+        "PROPPATCH",
+        "PURGE",
+        "PUT",
+        "QUERY",
+        "REBIND",
+        "REPORT",
+        "SEARCH",
+        "SUBSCRIBE",
+        "TRACE",
+    }
+    | {"UNBIND", "UNCHECKOUT", "UNLINK", "UNLOCK", "UNSUBSCRIBE", "UPDATE", "UPDATEREDIRECTREF"}
+)
+"""Methods that are registered with IANA, of WebDAV in Exchange, and of caches: what is like one of them, and is none, was mistyped."""
+_MISSPELLED = 0.7
 _UNUSUAL = re.compile(r"[^\x20-\x7e]")
 """What is no plain character."""
 
@@ -265,6 +321,9 @@ def parse_match(text: str) -> Match:
         )
     websocket = found["scheme"] in _SOCKETS
     methods = frozenset(m.upper() for m in (found["methods"] or "*").split(",")) - {"*"}
+    for method in sorted(methods - _METHODS):
+        if near := _find_method(method):
+            raise ValueError(f"{text!r}: {method!r} is no method of HTTP; did you mean {near!r}?")
     if websocket and not methods:
         methods = frozenset({"GET"})  # its handshake is one
     scheme = "" if found["scheme"] == "*" else _SOCKETS.get(found["scheme"], found["scheme"])
@@ -288,6 +347,13 @@ def parse_match(text: str) -> Match:
                 " what is spelled in another way"
             )
     return Match(text.strip(), methods, scheme, host, port, path, websocket)
+
+
+def _find_method(method: str) -> str:
+    """Give the method that a word is a misspelling of; empty where it may be one of a server's own."""
+    same = (one for one in sorted(_METHODS) if sorted(one) == sorted(method))
+    near = difflib.get_close_matches(method, sorted(_METHODS), n=1, cutoff=_MISSPELLED)
+    return next(same, next(iter(near), ""))
 
 
 def _normal_glob(host: str) -> str:

@@ -52,6 +52,30 @@ def test_a_pattern_means_these_requests(pattern: str, url: str, meant: bool) -> 
 
 
 @pytest.mark.parametrize(
+    ("method", "meant"),
+    [
+        ("PSOT", "POST"),
+        ("post,gte", "GET"),
+        ("DELET", "DELETE"),
+        ("PTU", "PUT"),
+        ("PURGE", ""),  # of caches
+        ("BCOPY", ""),  # of WebDAV in Exchange
+        ("NOTIFY", ""),
+        ("COMPUTE", ""),  # a server's own: nothing is like it
+        ("*", ""),
+    ],
+)
+def test_a_mistyped_method_is_refused(method: str, meant: str) -> None:
+    """It would match nothing, and a gate would hold nothing; a server's own method is like none."""
+    text = f"{method} https://a.example/x"
+    if not meant:
+        assert parse_match(text).text == text
+        return
+    with pytest.raises(ValueError, match=f"is no method of HTTP; did you mean '{meant}'"):
+        parse_match(text)
+
+
+@pytest.mark.parametrize(
     "pattern",
     [
         "",
