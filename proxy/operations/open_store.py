@@ -4,6 +4,8 @@ import os
 
 from ...config import Config, Durability, Secrets
 from ...store import Store, StoreKey, StoreLock, find_key
+from ...store.encryption.key import VARIABLE, NoKey
+from ...store.lmdb.open import find_key_id
 from ..garbage import look
 
 
@@ -28,6 +30,16 @@ def open_store(config: Config, *, readonly: bool = False, held: StoreLock | None
 def configured_key(config: Config) -> StoreKey | None:
     """Find the key of a configuration's store: in the environment, or in its file.
 
-    Raises: StoreError.
+    Raises: StoreError, naming the key that the store is encrypted under, where it has one: another opens nothing.
     """
-    return find_key(config.encrypt.key_file, os.environ)
+    try:
+        return find_key(config.encrypt.key_file, os.environ)
+    except NoKey as error:
+        found = find_key_id(config.store)
+        if not found:
+            raise
+        raise NoKey(
+            str(error),
+            f"the store at {config.store} is encrypted under key {found}: give the file that holds that key as"
+            f" encrypt.key_file, or its text in {VARIABLE}; a new key does not open it",
+        ) from error

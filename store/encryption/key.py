@@ -26,6 +26,10 @@ _FILE_BYTES = 4096
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
 
 
+class NoKey(StoreError):
+    """Where a key was said to be, there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoreKey:
     """A key, and where it was found."""
@@ -73,7 +77,7 @@ def read_key(file: Path) -> StoreKey:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
             data = opened.read(_FILE_BYTES)
     except OSError as error:
-        raise StoreError(
+        raise NoKey(
             f"cannot read the encryption key {str(file)!r}: {error.strerror or error}", _MAKE
         ) from error
     if mode & 0o077:
@@ -114,7 +118,7 @@ def _parse(text: str, where: str) -> bytes:
     except (binascii.Error, ValueError):
         secret = b""
     if len(secret) != KEY_BYTES:
-        raise StoreError(
+        raise NoKey(
             f"{where} holds no encryption key: expected {_FORM}, found {len(text)} characters",
             _MAKE,
         )

@@ -298,6 +298,18 @@ def read_check(environment: lmdb.Environment) -> bytes:
         return bytes(transaction.get(CHECK_ROW, b""))
 
 
+def find_key_id(path: Path) -> str:
+    """Give what names the key of the store in a folder; empty where it is not encrypted, or cannot be read."""
+    folder = path / LOG
+    try:
+        if not holds_data(folder):
+            return ""
+        with open_environment(folder, readonly=True) as environment:
+            return read_check(environment)[:ID_BYTES].hex()
+    except (StoreError, lmdb.Error, OSError):
+        return ""
+
+
 def wrong_key(path: Path, check: bytes, key: StoreKey | None) -> StoreError:
     """Make the error for a store that has another key than the one that was given.
 
@@ -339,6 +351,8 @@ def _may_lock(folder: Path) -> bool:
 
 def _unopened(path: Path, error: Exception) -> StoreUnwritable:
     advice = "is the folder writable and not full? --store names another"
+    if isinstance(error, PermissionError) or "Permission denied" in str(error):
+        advice = "run as the user whose store it is (`ls -ld` names the owner), or name another with --store"
     if "already open" in str(error):
         advice = "this process has it open: use that one"
     return StoreUnwritable(f"cannot open the store at {path}: {error}", advice)
