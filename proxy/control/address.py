@@ -82,6 +82,11 @@ def read_token(path: Path) -> str:
     try:
         mode = path.stat().st_mode
         token = path.read_bytes().decode("ascii", "replace").strip()
+    except FileNotFoundError as error:
+        raise EngineError(
+            f"the control API's token {str(path)!r} is not there: the file was removed while its process runs",
+            "start that process again: `playhead serve` makes a new token as it starts",
+        ) from error
     except OSError as error:
         raise _unusable(path, error) from error
     if mode & 0o077:

@@ -125,6 +125,16 @@ def test_a_token_that_is_none_is_refused(
     assert caught.value.hint
 
 
+def test_a_token_that_was_removed_is_told_with_how_to_get_another(tmp_path: Path) -> None:
+    """Its folder can be written: what makes one is a start."""
+    path = token_path(Config(store=tmp_path / "store"))
+    with pytest.raises(EngineError, match="is not there: the file was removed") as caught:
+        read_token(path)
+    assert "start that process again" in str(caught.value.hint)
+    assert len(open_token(Config(store=tmp_path / "store"))) > 20  # as it does
+    assert read_token(path)
+
+
 def test_a_token_of_ones_own_is_taken(tmp_path: Path) -> None:
     """Made elsewhere, named in the configuration; a new line at its end is no part of it."""
     path = tmp_path / "token"
