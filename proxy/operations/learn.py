@@ -19,6 +19,7 @@ from ...timeline.learning.propose_telemetry import find_telemetry
 from ...timeline.learning.render_text import render_lesson
 from ...timeline.learning.try_profiles import Trial, render_rest, try_on_one, try_on_two
 from ..progress import ProgressBar
+from ..trust.atomic_files import advise_on_target
 from ..trust.redaction_and_receipt_keys import find_redaction_key
 from .find_tape import get_recording, redactor_of
 from .open_store import open_store
@@ -129,7 +130,9 @@ def write_profile(proposal: Proposal, target: Path) -> None:
             f"{str(target)!r} is there already", "name another file, or remove it"
         ) from None
     except OSError as error:
-        raise StoreError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
+        raise StoreError(
+            f"cannot write {str(target)!r}: {error.strerror or error}", advise_on_target(target)
+        ) from error
 
 
 def _two(store: Store, first: str, second: str) -> tuple[RunInfo, RunInfo]:

@@ -13,7 +13,7 @@ from ...tape.records.codec import BadRecord
 from ...tape.records.tape_file import Kind, read_records
 from ...timeline.formats.tape_file import Progress, export_tape, import_tape, read_row
 from ..progress import ProgressBar
-from ..trust.atomic_files import temporary_sibling
+from ..trust.atomic_files import advise_on_target, temporary_sibling
 from ..trust.redaction_and_receipt_keys import open_redaction_key
 from .find_tape import redactor_of
 from .import_jsonl import Imported, LineImport, import_lines
@@ -48,7 +48,9 @@ def export_run(
                 os.fsync(file.fileno())
             os.rename(temporary, target)
         except OSError as error:
-            raise StoreError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
+            raise StoreError(
+                f"cannot write {str(target)!r}: {error.strerror or error}", advise_on_target(target)
+            ) from error
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()

@@ -51,3 +51,10 @@ def write_public(path: Path, content: bytes, mode: int = 0o644) -> bool:
             "Choose a folder that can be written with --ca-dir or --store.",
         ) from error
     return True
+
+
+def advise_on_target(target: Path) -> str:
+    """Say what to do about a file that could not be written."""
+    if not target.parent.exists():
+        return f"there is no folder {str(target.parent)!r}: make it first, or name a file elsewhere"
+    return "name a file in a folder that can be written"
