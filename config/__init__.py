@@ -8,7 +8,7 @@ from .archive_url import ArchivePlace
 from .errors import ConfigError, Fault
 from .load import load, loads, override
 from .match_pattern import Match, parse_match
-from .parse_values import parse_listen, parse_run_name
+from .parse_values import parse_listen, parse_new_run_name, parse_run_name
 from .schema import (
     Answer,
     Classes,
@@ -92,5 +92,6 @@ __all__ = [
     "override",
     "parse_listen",
     "parse_match",
+    "parse_new_run_name",
     "parse_run_name",
 ]

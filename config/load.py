@@ -17,7 +17,7 @@ from .contradictions import Said, find_contradictions, find_hidden
 from .document import MAX_BYTES, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
 from .key_declarations import keys_of, read_section
-from .parse_values import is_loopback, parse_version, show
+from .parse_values import is_loopback, parse_new_run_name, parse_version, show
 from .schema import (
     CONFIG_VERSION,
     KEY_VARIABLE,
@@ -30,6 +30,7 @@ from .schema import (
     ReadRule,
     Secrets,
 )
+from .value_types import Mode
 
 FLAGS = {
     "mode": ("mode",),
@@ -53,6 +54,8 @@ FLAGS = {
     "keep_writes": ("files.keep_writes",),
 }
 """What `override` takes, and the keys that each lies over; the flag of `ca_dir` is `--ca-dir`."""
+_FLAG_OF = {"runs": "run"}
+"""By top-level key the flag that lies over what is checked of it, where that is named otherwise."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that make a request a read where no table of classes says otherwise."""
 
@@ -118,9 +121,10 @@ def override(config: Config, flags: Mapping[str, object]) -> Config:
             except ValueError as error:
                 faults.append(Fault(_flag(name), "", str(error)))
     for key, text in _between_keys(config):
-        is_flag = key in given
+        flag = _FLAG_OF.get(key, key)
+        is_flag = flag in given
         faults.append(
-            Fault(_flag(key) if is_flag else "configuration", "" if is_flag else key, text)
+            Fault(_flag(flag) if is_flag else "configuration", "" if is_flag else key, text)
         )
     if faults:
         raise ConfigError(tuple(faults))
@@ -216,6 +220,11 @@ def _between_keys(config: Config) -> list[tuple[str, str]]:
             " accepts any token, on loopback only; give runs.tokens, or listen on 127.0.0.1"
         )
         wrong.append(("listen", text))
+    if config.mode is Mode.RECORD:  # else it may name a tape
+        try:
+            parse_new_run_name(config.runs.default)
+        except ValueError as error:
+            wrong.append(("runs", str(error)))
     classes = [live for live in (config.playback.inference, config.playback.reads) if live]
     count = len(config.live) + sum(len(live.hosts) for live in classes)
     if count > config.live_max:

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .match_pattern import Match, parse_match
-from .value_types import CONFIG_VERSION, Listen, Mode, ModelDrift
+from .value_types import CONFIG_VERSION, LATEST, Listen, Mode, ModelDrift
 
 _SHOWN = 60
 """Characters of a wrong value that are shown back."""
@@ -28,6 +28,7 @@ _MAX_DURATION_S = 36_500 * 86_400.0
 _MAX_PACE = 1000.0
 _MAX_RUN_NAME = 200
 """Bytes as UTF-8: names are keys of the store, and playback adds a suffix to them."""
+_NUMBERED = re.compile(r"(?P<sign>[@~])\d+\Z", re.ASCII)
 _MAX_MATCH = 2000
 _MAX_FAULT_NAME = 100
 MAX_MODEL_NAME = 500
@@ -349,6 +350,30 @@ def parse_run_name(text: str) -> str:
         f"{show(text)} is no run name; expected printable text without a colon, at most"
         f" {_MAX_RUN_NAME} bytes"
     )
+
+
+def parse_new_run_name(text: str) -> str:
+    """Parse the name of a run that is about to be recorded: none that stands for something else, and none like an option.
+
+    Names of this kind that a store has from before can still be read.
+    Raises: ValueError, whose text says what would be right.
+    """
+    parse_run_name(text)
+    if text.startswith("-"):
+        raise ValueError(
+            f"{show(text)} begins with `-`, as an option does: was the name left out? Expected a name, as in --run refund"
+        )
+    if text == LATEST:
+        raise ValueError(
+            f"{show(text)} is reserved: it stands for the newest recording; expected another name"
+        )
+    if found := _NUMBERED.search(text):
+        kind = "playbacks" if found["sign"] == "@" else "later recordings of one name"
+        raise ValueError(
+            f"{show(text)} is reserved: Playhead itself gives names that end in {show(found[0])} to {kind};"
+            " expected another name"
+        )
+    return text
 
 
 def parse_token(text: str) -> str:

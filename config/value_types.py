@@ -7,6 +7,10 @@ CONFIG_VERSION = 1
 """The version of the configuration file that is read: what its key `version` may say."""
 
 
+LATEST = "latest"
+"""In place of a run's name: the newest recording that has ended."""
+
+
 class Mode(StrEnum):
     """What happens to a new run; fixed for the run's life."""
 

@@ -32,7 +32,7 @@ from .standard_streams import LOG_FORMAT, empty_stderr, fill_standard_files
 
 
 @click.group(cls=GroupedCommands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="playhead")
+@click.version_option(__version__, "-V", "--version", prog_name="playhead")
 @click.option("-v", "--verbose", count=True, help="Say more on stderr; twice for everything.")
 def cli(verbose: int) -> None:
     """Record the network traffic of an agent, and replay the agent offline."""

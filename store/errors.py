@@ -26,9 +26,17 @@ class StoreUnwritable(StoreError):
 class UnknownRun(StoreError):
     """No run has this name."""
 
-    def __init__(self, name: str, nearest: tuple[str, ...]) -> None:
-        hint = f"nearest: {', '.join(nearest)}" if nearest else "the store holds no runs yet"
-        super().__init__(f"unknown run {name!r}", hint)
+    def __init__(self, name: str, nearest: tuple[str, ...] = (), *, is_empty: bool = False) -> None:
+        """Say what there is instead.
+
+        nearest: names of runs that may be meant.
+        is_empty: whether the store holds none at all.
+        """
+        listed = "`playhead runs` lists all"
+        hint = f"nearest: {', '.join(nearest)}; {listed}" if nearest else listed
+        super().__init__(
+            f"unknown run {name!r}", "the store holds no runs yet" if is_empty else hint
+        )
         self.name = name
         self.nearest = nearest
 

@@ -30,7 +30,7 @@ from typing import Any, Protocol
 
 from mitmproxy import connection
 
-from ...config import Config, Mode, parse_run_name
+from ...config import Config, Mode, parse_new_run_name, parse_run_name
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreUnwritable
 from ...tape.exchange import NO_TEXT
 from ...tape.policy.branch import Branch
@@ -155,6 +155,8 @@ class RunRegistry:
             ):
                 return Rejected(f"this connection belongs to another run than {name!r}")
             return bound
+        if name is not None and not self._sole and (problem := self._find_name_problem(name)):
+            return Rejected(problem)
         open_run = await self._find_or_open(client, name)
         if client.timestamp_end is None:  # else it has left meanwhile, and leaves only once
             self._by_client[client.id] = open_run
@@ -243,12 +245,24 @@ class RunRegistry:
                 logger.warning("run %s: %s live rules were removed", run, gone)
                 open_run.policy = kept
 
-    async def _find_or_open(self, client: connection.Client, name: str | None) -> OpenRun:
-        if self._sole:
-            return await self.open_sole_run()
+    def _read_again(self) -> None:
         fresh = self._refresh()
         if fresh is not None:
             self.adopt(fresh)
+
+    def _find_name_problem(self, name: str) -> str:
+        """Say why nothing can be recorded under a name; empty where it can, or where the name is that of a tape."""
+        try:
+            parse_new_run_name(name)
+        except ValueError as error:
+            self._read_again()  # the mode of now counts
+            return str(error) if self.config.mode is Mode.RECORD else ""
+        return ""
+
+    async def _find_or_open(self, client: connection.Client, name: str | None) -> OpenRun:
+        if self._sole:
+            return await self.open_sole_run()
+        self._read_again()
         default = self.config.runs.default
         shared = name or (default if default != "per-process" else None)
         existing = self._by_key.get((shared,)) if shared else None

@@ -5,13 +5,15 @@ name begins so. Numbered runs (`mine~2`, `mine@1`) do not make the beginning of 
 """
 
 import re
+from collections.abc import Collection
 
 from ...config import Config
+from ...config.value_types import LATEST
 from ...store import Store, StoreError
 from ...tape.exchange import RunId
+from ..operations.find_tape import choose_recording, say_which_is_meant, say_which_is_played
 from ..operations.open_store import open_store
 
-LATEST = "latest"
 _NUMBER = re.compile(r"(?:[@~]\d+)+\Z")
 _MOST_SHOWN = 5
 
@@ -59,6 +61,31 @@ def complete_configured_name(config: Config, name: str) -> str:
         return name
     with store:
         return complete_name(store, name)
+
+
+def find_meant(
+    config: Config, name: str, *, plays: bool, beside: Collection[str] = ()
+) -> tuple[str, str]:
+    """Give the whole name of a run of a configuration's store, as `complete_configured_name`, and what is to be said of it.
+
+    plays: whether the command plays the newest recording of the name, as `replay` does; else it takes the run itself, which `NAME~1`
+        names, too, where there are later ones.
+    beside: what else is named; who names the newest as well knows of it.
+    Raises: StoreError, where it is the beginning of several names; LogCorrupt.
+    """
+    try:
+        store = open_store(config, readonly=True)
+    except StoreError:
+        return name, ""
+    with store:
+        whole = complete_name(store, name)
+        played, others = choose_recording(store, whole)
+        if plays:
+            return whole, say_which_is_played(whole, played, others)
+        if store.runs.find(whole) is None:
+            return played, ""
+        is_known = name == LATEST or played in beside
+        return whole, "" if is_known else say_which_is_meant(whole, played)
 
 
 def list_names(config: Config, beginning: str) -> list[str]:

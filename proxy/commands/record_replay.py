@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ... import PlayheadError
-from ...config import Config, Mode, Sandbox, override
+from ...config import Config, Mode, Sandbox, override, parse_new_run_name
 from ...tape.exit_codes import ExitCode
 from ..capture import KINDS
 from ..command_line.missing_run import NeedsRun
@@ -238,6 +238,10 @@ def record(
     """Run COMMAND through a proxy, and record its traffic."""
     config, _ = settings(config_file, {**flags, "capture": sandbox})
     named = config.runs.default
+    try:
+        parse_new_run_name(named)
+    except ValueError as error:  # where the configuration is of another mode
+        raise click.UsageError(f"--run: {error}") from None
     if replaces and named == "per-process":
         raise click.UsageError("--replace needs --run: the name of the recording to replace")
     if capture and config.sandbox.record in _OUTSIDE:
@@ -405,7 +409,7 @@ def stdio(name: str | None, server: tuple[str, ...]) -> int:
 
 @click.command(short_help="End a run.")
 @options("config", "store")
-@run_argument()
+@run_argument(plays=None)
 def seal(config_file: Path | None, store: str | None, run: str) -> int:
     """End a run."""
     from ..operations.end_run import seal_run
@@ -417,7 +421,7 @@ def seal(config_file: Path | None, store: str | None, run: str) -> int:
 @click.command(short_help="Refuse all further requests of a run.")
 @options("config", "store")
 @click.option("--reason", metavar="TEXT", default="", help="Why; for the log and the agent.")
-@run_argument()
+@run_argument(plays=None)
 def stop(config_file: Path | None, store: str | None, reason: str, run: str) -> int:
     """Refuse all further requests of a run, and abort those in flight."""
     from ..control.client import stop_run

@@ -101,7 +101,7 @@ class Usd(click.ParamType[Decimal]):
 )
 @click.option("--yes", is_flag=True, help="Do not ask before something leaves.")
 @runs_again
-@run_argument()
+@run_argument(plays=True)
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def branch(
     config_file: Path | None,
@@ -169,7 +169,7 @@ def branch(
 )
 @click.option("--cap", type=Usd(), metavar="USD", help="Most dollars, over all calls.")
 @click.option("--yes", is_flag=True, help="Do not ask before something is sent.")
-@run_argument()
+@run_argument(plays=True)
 @click.argument("seq", type=int)
 def ask(
     config_file: Path | None,
@@ -209,7 +209,7 @@ def ask(
 )
 @click.option("--yes", is_flag=True, help="Do not ask before COMMAND runs.")
 @runs_on
-@run_argument()
+@run_argument(plays=None)
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def resume(
     config_file: Path | None,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from ...config import Config, override
+from ...config import Config, Mode, override
+from ..standard_streams import print_status
 from .shared_options_and_output import DEFAULT_FILE, options, print_json, reading
 
 
@@ -126,6 +127,8 @@ def env(
         raise click.UsageError(f"--seen-at {str(seen_at)!r} is not absolute")
     config = override(reading(config_file, store), {"ca_dir": ca_dir} if ca_dir else {})
     url = _proxy_url(config, address, run, token)
+    if run is not None and config.mode is Mode.PLAYBACK:
+        _warn_of_tape(config, run)
     open_ca(config.store, config.public_ca_dir, upstream_ca=config.upstream_ca)
     # What this machine's person has set is nothing to a container.
     base = os.environ if seen_at is None else {}
@@ -137,11 +140,26 @@ def env(
     return 0
 
 
+def _warn_of_tape(config: Config, run: str) -> None:
+    """Say that what names this run is going to be refused, where there is nothing to play for it."""
+    from ...store import StoreError
+    from ..operations.find_tape import find_tape_problem
+    from ..operations.open_store import open_store
+
+    try:
+        with open_store(config, readonly=True) as store:
+            problem = find_tape_problem(store, run)
+    except StoreError as error:
+        problem = str(error)
+    if problem:
+        print_status(f"playhead: --run: {problem}; so its requests are refused")
+
+
 def _proxy_url(config: Config, address: str | None, run: str | None, token: str | None) -> str:
     """Give the proxy's address with the credentials of a run. Raises: click.UsageError."""
     from fnmatch import fnmatchcase
 
-    from ...config import parse_listen, parse_run_name
+    from ...config import parse_listen, parse_new_run_name, parse_run_name
     from ..trust.environment import proxy_url
 
     try:
@@ -158,7 +176,8 @@ def _proxy_url(config: Config, address: str | None, run: str | None, token: str 
             raise click.UsageError("runs.tokens asks for credentials: name the run with --run")
         return proxy_url(place.host, place.port)
     try:
-        parse_run_name(run)
+        # In playback it is the name of a tape, which may have any that was ever given.
+        parse_new_run_name(run) if config.mode is Mode.RECORD else parse_run_name(run)
     except ValueError as error:
         raise click.UsageError(f"--run {error}") from None
     fitting = (value for pattern, value in tokens.items() if fnmatchcase(run, pattern))

@@ -124,11 +124,18 @@ class RunName(click.ParamType[str]):
 
 
 def run_argument(
-    name: str = "run", *, unless: str | None = None, **attributes: Any
+    name: str = "run",
+    *,
+    unless: str | None = None,
+    plays: bool | None = False,
+    **attributes: Any,
 ) -> Callable[[_F], _F]:
     """Give a command an argument that is the name of a run; it is called with the whole name.
 
+    Where several were recorded under the name, it is said on stderr which of them is meant.
     unless: a flag with which the name has to be whole.
+    plays: whether the newest recording of the name is played, rather than the run itself looked at; None for a command that has to do
+        with runs that have not ended well, of which nothing is said.
     attributes: of `click.argument`.
     """
 
@@ -136,7 +143,7 @@ def run_argument(
         @functools.wraps(function)
         def called(**given: Any) -> Any:
             if unless is None or not given[unless]:
-                given[name] = _complete(given[name], given)
+                given[name] = _complete(given[name], given, plays)
             return function(**given)
 
         return click.argument(name, type=RunName(), **attributes)(called)  # type: ignore[return-value]  # as `click.argument` does
@@ -144,14 +151,33 @@ def run_argument(
     return decorate
 
 
-def _complete(given: Any, flags: dict[str, Any]) -> Any:
+def _complete(given: Any, flags: dict[str, Any], plays: bool | None) -> Any:
     """Give the whole names of one run or of several; of what is given. Raises: StoreError, where one is ambiguous."""
     if not given:
         return given
-    names = complete_names(
-        (given,) if isinstance(given, str) else given, flags["config_file"], flags.get("store")
-    )
+    names = (given,) if isinstance(given, str) else given
+    if plays is None:
+        names = complete_names(names, flags["config_file"], flags.get("store"))
+    else:
+        names = _find_meant(names, flags, plays=plays)
     return names[0] if isinstance(given, str) else names
+
+
+def _find_meant(names: Iterable[str], flags: dict[str, Any], *, plays: bool) -> tuple[str, ...]:
+    """Give the whole names of runs, and say which are meant where a name has several recordings."""
+    from ..command_line.run_names import find_meant
+
+    config = reading(flags["config_file"], flags.get("store"))
+    beside = {
+        word
+        for given in flags.values()
+        for word in (given if isinstance(given, tuple) else (given,))
+        if isinstance(word, str)
+    }
+    found = [find_meant(config, name, plays=plays, beside=beside) for name in names]
+    for told in dict.fromkeys(text for _, text in found if text):
+        print_status(told)
+    return tuple(name for name, _ in found)
 
 
 def complete_names(
@@ -169,26 +195,45 @@ def settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Config
 
     Raises: ConfigError; PlayheadError where the working folder is gone.
     """
+    _require_own_folder("nothing can be started there")
+    given = {name: value for name, value in flags.items() if value not in (None, ())}
+    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    if path is None:
+        return _with_store(override(Config(), given)), None
+    watcher, config = Watcher.start(path, given)
+    return _with_store(config), watcher
+
+
+def reading(config_file: Path | None, store: str | None) -> Config:
+    """Give the settings of a command that only reads a store. Raises: ConfigError; PlayheadError, where no store can be there."""
+    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    config = load(path) if path is not None else Config()
+    config = override(config, {"store": store} if store else {})
+    if not config.store.is_absolute():
+        _require_own_folder(f"no store is at {config.store}")
+    return _with_store(config)
+
+
+def _require_own_folder(otherwise: str) -> None:
+    """Raise PlayheadError where the working folder is gone."""
     try:
         Path.cwd()
     except FileNotFoundError:
         raise PlayheadError(
-            "the folder that you are in was removed, so nothing can be started there",
+            f"the folder that you are in was removed, so {otherwise}",
             "change to a folder that exists",
         ) from None
-    given = {name: value for name, value in flags.items() if value not in (None, ())}
-    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
-    if path is None:
-        return override(Config(), given), None
-    watcher, config = Watcher.start(path, given)
-    return config, watcher
 
 
-def reading(config_file: Path | None, store: str | None) -> Config:
-    """Give the settings of a command that only reads a store."""
-    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
-    config = load(path) if path is not None else Config()
-    return override(config, {"store": store} if store else {})
+def _with_store(config: Config) -> Config:
+    """Give a configuration whose store is a folder, or is about to be one. Raises: PlayheadError."""
+    there = next((one for one in (config.store, *config.store.parents) if one.exists()), None)
+    if there is not None and not there.is_dir():
+        raise PlayheadError(
+            f"the store cannot be at {str(config.store)!r}: {str(there)!r} is a file; expected a folder",
+            "name a folder with --store, or as `store` in the configuration",
+        )
+    return config
 
 
 def parse_since_option(text: str | None) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ...config import parse_new_run_name
 from ...tape.shell_words import shell_word
 from .export_formats import FORMATS
 from .shared_options_and_output import options, print_json, reading, run_argument
@@ -83,6 +84,11 @@ def import_(
 
     config = reading(config_file, store)
     if jsonl:
+        if run is not None:
+            try:
+                parse_new_run_name(run)
+            except ValueError as error:
+                raise click.UsageError(f"--run: {error}") from None
         rows = [(one.run, one.redacted) for one in import_jsonl(config, file, run)]
     elif run is not None:
         raise click.UsageError("--run goes with --jsonl: a tape keeps the names of its runs")

@@ -1,14 +1,19 @@
 """Find the tape that a command works on: by name, ended, and not a playback."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...config import Config
-from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
+from ...config.value_types import LATEST
+from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError, UnknownRun
 from ...tape.exchange import RunId
 from ...tape.shell_words import shell_word
 
 if TYPE_CHECKING:
     from ...tape.redaction.redactor import Redactor
+
+_MOST_NAMED = 4
+"""Recordings of one name that are listed."""
 
 
 def get_recording(store: Store, name: str) -> RunInfo:
@@ -42,6 +47,54 @@ def choose_recording(store: Store, name: str) -> tuple[str, tuple[RunId, ...]]:
     if number == "1" and base and store.runs.find(name) is None:
         return base, ()
     return name, ()
+
+
+def find_tape_problem(store: Store, name: str) -> str:
+    """Say why nothing can be played under a name by now; empty where it can."""
+    if name == LATEST:
+        return "" if store.runs.find_latest() else "there is no recording yet to play as 'latest'"
+    try:
+        tape = store.runs.get(name)
+    except UnknownRun as error:
+        return f"{error}; {error.hint}"
+    if not tape.is_tape:
+        return f"{name!r} is a playback of {str(tape.parent)!r}; play {str(tape.parent)!r} instead"
+    return ""
+
+
+def say_which_is_played(name: str, played: str, others: Sequence[str]) -> str:
+    """Say which run is played for a name; empty where it is the only one."""
+    if others:
+        listed = ", ".join(repr(str(one)) for one in others[:_MOST_NAMED])
+        more = " ..." if len(others) > _MOST_NAMED else ""
+        return (
+            f"playhead: playing {played!r}, the newest recording of {name!r} with an exchange; others:"
+            f" {listed}{more}"
+        )
+    return f"playhead: playing {played!r} for {name!r}" if played != name else ""
+
+
+def say_which_is_meant(name: str, played: str) -> str:
+    """Say that a name is the run itself where `replay` plays a newer one for it; empty where it plays this one."""
+    if played == name:
+        return ""
+    word = shell_word(name)
+    return (
+        f"playhead: this is the run {name!r} itself; the newest recording of that name, which `replay {word}`"
+        f" plays, is {played!r}"
+    )
+
+
+def say_name_was_taken(wanted: str, info: RunInfo) -> str:
+    """Say under which name a run was recorded instead of one that was taken, and what either name now stands for."""
+    word = shell_word(wanted)
+    text = f"playhead: the name {wanted!r} was taken; recorded as {str(info.id)!r}"
+    if not info.exchanges:
+        return text
+    return (
+        f"{text}: `replay {word}` plays it, `show {word}` shows the older one"
+        " (record --replace deletes that first)"
+    )
 
 
 def redactor_of(config: Config, key: bytes = b"makes none") -> "Redactor":

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from ...store import Archived, RunInfo, RunStatus, Store, StoreError
+from ...store.tables.run_info import began
 from ...tape.exchange import Exchange
 from ...tape.records.events import Event, EventKind, decode_event
 from ...timeline.outcomes.outcome import find_outcome, read_outcome
@@ -101,7 +102,7 @@ def list_archived(store: Store) -> Iterator[Recording]:
 def _recordings(store: Store, *, archived: bool) -> list[RunInfo]:
     runs = (
         run
-        for run in reversed(store.runs.all())
+        for run in sorted(store.runs.all(), key=began, reverse=True)
         if run.mode == "record"
         and run.status is not RunStatus.OPEN
         and run.exchanges

@@ -38,7 +38,7 @@ from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..open_file_limit import usual_limit
-from ..operations.find_tape import choose_recording
+from ..operations.find_tape import choose_recording, say_name_was_taken, say_which_is_played
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..processes.client_processes import SocketWatch
@@ -68,8 +68,6 @@ if TYPE_CHECKING:
     from .sandboxed import AnySandbox, Place, SandboxedRun
     from .tape_of_same_task import TaskWatch
 
-_MOST_NAMED = 4
-"""Recordings of one name that are listed."""
 _OWN = 120
 """Highest code of a replayed command's own."""
 _PASSED_ON = (
@@ -417,9 +415,9 @@ async def _run(config: Config, wanted: _Wanted) -> int:
                 print_status("playhead: waiting for late answers")
             runtime.registry.end(open_run, reason)
         await runtime.registry.close(reason)
-        if config.mode is Mode.RECORD and info.id != run:
-            print_status(f"playhead: the name {run!r} was taken; recorded as {info.id!r}")
         reloaded = runtime.store.runs.reload(info)
+        if config.mode is Mode.RECORD and info.id != run:
+            print_status(say_name_was_taken(run, reloaded))
         if reloaded.status is RunStatus.OPEN:
             raise StoreUnwritable(
                 f"run {info.id!r} could not be sealed: the store cannot be written",
@@ -718,14 +716,8 @@ def _check_tape(runtime: Runtime, run: str) -> str:
         return latest.id
     asked = run
     run, others = choose_recording(runtime.store, asked)
-    if others:
-        listed = ", ".join(repr(str(one)) for one in others[:_MOST_NAMED])
-        more = " ..." if len(others) > _MOST_NAMED else ""
-        print_status(
-            f"playhead: playing {run!r}, the newest recording of {asked!r} with an exchange; others: {listed}{more}"
-        )
-    elif run != asked:
-        print_status(f"playhead: playing {run!r} for {asked!r}")
+    if told := say_which_is_played(asked, run, others):
+        print_status(told)
     info = runtime.store.runs.get(run)
     if not info.is_tape:
         raise EngineError(

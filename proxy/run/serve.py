@@ -5,11 +5,14 @@ import contextlib
 import logging
 import signal
 from collections.abc import Iterator
+from functools import partial
 
 from ... import PlayheadError
-from ...config import Config, ConfigError, Watcher
+from ...config import Config, ConfigError, Mode, Watcher
+from ...config.value_types import LATEST
 from ...tape.exit_codes import ExitCode
 from ..engine.event_loop import new_event_loop
+from ..operations.find_tape import choose_recording, find_tape_problem, say_which_is_meant
 from ..standard_streams import LOG_FORMAT, BackgroundStderr, write_all
 from ..trust.ca import open_ca
 from ..trust.environment import publish
@@ -68,7 +71,7 @@ async def _serve(config: Config, watcher: Watcher | None) -> int:
     loop.add_signal_handler(signal.SIGINT, stop, ExitCode.INTERRUPTED)
     loop.add_signal_handler(signal.SIGTERM, stop, ExitCode.OK)
     runtime = Runtime(config, watcher=watcher)
-    runtime.on_config = _print_config
+    runtime.on_config = partial(_print_config, runtime)
     async with runtime:
         publish(config.public_ca_dir)
         address = await runtime.listen(config.listen)
@@ -76,6 +79,7 @@ async def _serve(config: Config, watcher: Watcher | None) -> int:
             f"playhead: {config.mode.value} on http://{address} "
             f"(store {config.store}, CA {runtime.ca.certificate_file})\n"
         )
+        _warn_of_tape(runtime, config)
         renewing = loop.create_task(_renew_ca(config))
         try:
             code = await stopped
@@ -93,8 +97,25 @@ def _print_address(line: str) -> None:
         logger.warning("stdout cannot be written: %s; %s", error, line.strip())
 
 
-def _print_config(found: Config | ConfigError) -> None:
+def _warn_of_tape(runtime: Runtime, config: Config) -> None:
+    """Say that requests without credentials are going to be refused, where there is nothing to play for them.
+
+    And where `replay` would play another tape under the name.
+    """
+    name = config.playback.run
+    if config.mode is not Mode.PLAYBACK:
+        return
+    if problem := find_tape_problem(runtime.store, name):
+        logger.warning("playback.run: %s; so requests that name no other run are refused", problem)
+    elif name != LATEST:
+        told = say_which_is_meant(name, choose_recording(runtime.store, name)[0])
+        if told:
+            logger.warning("playback.run: %s", told.removeprefix("playhead: "))
+
+
+def _print_config(runtime: Runtime, found: Config | ConfigError) -> None:
     if isinstance(found, ConfigError):
         logger.warning("the file is broken, the old settings stay:\n%s", found)
     else:
         logger.warning("new settings, mode %s", found.mode.value)
+        _warn_of_tape(runtime, found)

@@ -96,7 +96,7 @@ class Indexes:
         def operation(transaction: lmdb.Transaction) -> RunInfo:
             now = self._runs.load(transaction, info.number)
             if now is None:
-                raise UnknownRun(info.id, ())
+                raise UnknownRun(info.id)
             if now.status is RunStatus.OPEN:
                 raise RunOpen(f"run {info.id!r} is still being recorded")
             put = self._database.put

@@ -181,3 +181,8 @@ class RunInfo:
     def ended(self, status: RunStatus, at_ns: int, exchanges: int, end: str) -> "RunInfo":
         """Give the run as ended."""
         return replace(self, status=status, sealed_ns=at_ns, exchanges=exchanges, end=end)
+
+
+def began(info: RunInfo) -> tuple[int, int]:
+    """Give what orders runs by when they began; an imported one may be older than those with lower numbers."""
+    return info.created_ns, info.number

@@ -3,7 +3,7 @@
 import contextlib
 import difflib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import lmdb
 
+from ...config.value_types import LATEST
 from ...tape.exchange import NO_TEXT, RedactedText, RunId, Seq
 from ...tape.records.codec import BadRecord
 from ...tape.records.events import Event, EventKind
@@ -19,7 +20,7 @@ from ..lmdb.database import Database
 from ..lmdb.process_liveness import is_locked
 from ..lmdb_keys import MAX_NAME_BYTES, number_key
 from .events import EventLog
-from .run_info import Owner, RunInfo, RunStatus
+from .run_info import Owner, RunInfo, RunStatus, began
 
 if TYPE_CHECKING:
     import asyncio
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _KEY_BYTES = 511
 _RESUMED = b"resumed-"
 """In `meta`, before the number of a run that crashed: it was resumed by a run that is not in the store."""
+_ALIKE = 0.55
+"""Ratio of likeness from which on a name is told as one that may be meant: `tep` and `tape` have 0.57, words without a common part less."""
 DIED = "its process died"
 
 
@@ -139,7 +142,9 @@ class RunList:
     def find_free_name(self, transaction: lmdb.Transaction, wanted: str, playback: bool) -> str:
         """Give a name that no run has, inside a transaction; `wanted` of a playback is its tape's."""
         database = self._database
-        if not playback and not database.holds(transaction, "names", wanted.encode()):
+        # A run named `latest`, as a tape may bring one, would hide what the word stands for.
+        is_free = wanted != LATEST and not database.holds(transaction, "names", wanted.encode())
+        if not playback and is_free:
             return wanted
         form, first = ("{}@{}", 1) if playback else ("{}~{}", 2)
         # The counter makes the thousandth playback of a tape as quick as the second.
@@ -187,9 +192,8 @@ class RunList:
         """
         info = self.find(name)
         if info is None:
-            known = [run.id for run in self.all()]
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0.3)
-            raise UnknownRun(name, tuple(near or reversed(known[-3:])))
+            known = [str(run.id) for run in self.all()]
+            raise UnknownRun(name, _find_near(name, known), is_empty=not known)
         return info
 
     def all(self) -> list[RunInfo]:
@@ -208,7 +212,8 @@ class RunList:
             return found
 
     def find_latest(self) -> RunInfo | None:
-        """Find the newest recording that has ended, but for what exploring kept; None where there is none."""
+        """Find the newest recording that has ended, by when it began, but for what exploring kept; None where there is none."""
+        found: list[RunInfo] = []
         with (
             self._database.reading() as transaction,
             self._database.cursor(transaction, "runs") as cursor,
@@ -217,11 +222,17 @@ class RunList:
                 info = self._decode(key, data)
                 is_recording = info.mode == "record" and not info.is_explored
                 if is_recording and info.status is not RunStatus.OPEN:
-                    return info
-        return None
+                    found.append(info)
+                    if (
+                        info.owner is not None
+                    ):  # recorded here, so after all that has a lower number
+                        break
+        return max(found, key=began, default=None)
 
     def find_recordings(self, name: str, most: int = 100) -> list[RunInfo]:
         """Find the recordings that have ended, hold an exchange, and were made under a name (NAME, NAME~2 ...), the newest first.
+
+        The newest is the one that began last: an imported one may be older than those that were there.
 
         most: names that are looked at, the last first.
         """
@@ -234,7 +245,7 @@ class RunList:
         names = [f"{name}~{number}" for number in range(last, max(last - most, 1), -1)]
         found = [info for one in (*names, name) if (info := self.find(one)) is not None]
         ended = [one for one in found if one.mode == "record" and one.status is not RunStatus.OPEN]
-        return sorted((one for one in ended if one.exchanges), key=lambda one: -one.number)
+        return sorted((one for one in ended if one.exchanges), key=began, reverse=True)
 
     def reload(self, info: RunInfo) -> RunInfo:
         """Read a run's row again; gives what was given where the run was deleted."""
@@ -289,7 +300,7 @@ class RunList:
         def operation(transaction: lmdb.Transaction) -> RunInfo:
             now = self.load(transaction, info.number)
             if now is None:
-                raise UnknownRun(info.id, ())
+                raise UnknownRun(info.id)
             if now.is_only_in_archive:
                 raise StoreError(f"run {info.id!r} was moved to an archive meanwhile", "try again")
             event = make(now)
@@ -396,6 +407,14 @@ class RunList:
             return RunInfo.decode(number, self._database.cipher.decrypt("runs", key, data))
         except BadRecord as error:
             raise LogCorrupt(f"run {number}: {error}") from error
+
+
+def _find_near(name: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Give the names that are like one, whatever their case; of playbacks only where one is asked for, since they cannot be played."""
+    spelled = {one.lower(): one for one in known if "@" in name or "@" not in one}
+    near = difflib.get_close_matches(name.lower(), spelled, n=3, cutoff=_ALIKE)
+    tape = spelled.get(name.lower().partition("@")[0])
+    return tuple(dict.fromkeys([*([tape] if tape else []), *(spelled[one] for one in near)]))
 
 
 def check_name(name: str, limit: int = MAX_NAME_BYTES) -> None:

@@ -666,6 +666,17 @@ FAULTS = [
         "live_max: 1\nplayback: {reads: {live: {hosts: [a, b], reason: r}}}",
         "2:11: playback: 2 live rules (hosts of live classes count too), but live_max is 1",
     ),
+    (
+        "mode: record\n\tlisten: x",
+        "2:1: not YAML: while scanning for the next token; found character '\\t' that cannot start any"
+        " token; YAML indents with spaces, not with tabs",
+    ),
+    (
+        "effects: [{match: 'PSOT https://a/x', gate: true}]",
+        "1:19: effects[0].match: 'PSOT https://a/x': 'PSOT' is no method of HTTP; did you mean 'POST'?",
+    ),
+    ("runs: {default: latest}", "1:7: runs: 'latest' is reserved: it stands for the newest"),
+    ("runs: {default: r@1}", "1:7: runs: 'r@1' is reserved: Playhead itself gives names that end"),
 ]
 
 
@@ -841,6 +852,8 @@ def test_flags_keep_what_stands_beside_them() -> None:
         ({"listen": "8080"}, ["--listen: '8080' is no listen address; expected HOST:PORT"]),
         ({"listen": "0.0.0.0:1"}, ["--listen: 0.0.0.0:1 can be reached from other machines"]),
         ({"ca_dir": "", "run": "a:b"}, ["--run: 'a:b' is no run name", "--ca-dir: '' is no path"]),
+        ({"run": "latest"}, ["--run: 'latest' is reserved: it stands for the newest recording"]),
+        ({"run": "--"}, ["--run: '--' begins with `-`, as an option does: was the name left out?"]),
         ({"upstream_ca": "a\nb"}, ["--upstream-ca: 'a\\nb' is no path"]),
         (
             {"allow_model_drift": ("a=b", "gpt-5")},
@@ -855,6 +868,14 @@ def test_a_wrong_flag_is_named(flags: dict[str, object], begins: list[str]) -> N
     faults = caught.value.faults
     assert [str(f)[: len(b)] for f, b in zip(faults, begins, strict=True)] == begins
     assert {fault.path for fault in faults} == {""}
+
+
+@pytest.mark.parametrize("name", ["latest", "mine@1", "mine~2", "--"])
+def test_a_tape_may_have_any_name_that_was_ever_given(name: str) -> None:
+    """Only a new recording may not: in playback the flag names what is played."""
+    config = override(Config(), {"mode": "playback", "run": name})
+    assert config.playback.run == name
+    assert loads(f"mode: playback\nplayback: {{run: '{name}'}}").playback.run == name
 
 
 def test_tokens_of_the_file_allow_the_flag_to_listen_anywhere() -> None:

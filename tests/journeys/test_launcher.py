@@ -488,6 +488,8 @@ def test_the_newest_recording_of_a_name_is_replayed(env: dict[str, str], tmp_pat
         done = playhead("record", "--run", "again", "--store", store, *child(code), env=env)
         assert done.returncode == 0, done.stderr
         assert ("the name 'again' was taken" in done.stderr) is bool(taken)
+        told = "`replay again` plays it, `show again` shows the older one"
+        assert (told in done.stderr) is (taken == "again~2")  # the third has nothing to play
         assert f"recorded as {taken!r}" in done.stderr or not taken
     asked = {"again": ("ask('/b')", "again~2"), "again~1": ("ask('/a')", "again")}
     for name, (code, played) in asked.items():

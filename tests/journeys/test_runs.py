@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from playhead.store import RunStatus
+from playhead.store import RunStatus, Store
 from playhead.tests.support.agent import Agent
 from playhead.tests.support.client import Connection
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import Serve, fetch, playhead, read_json, wait_until
+from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.settings import Settings
 
 
@@ -179,3 +180,43 @@ async def test_serve_ends_at_once_and_cleanly(
     assert ended - asked < 3  # two, and one for a busy machine
     assert set(settings.statuses().values()) == {"sealed"}
     assert len(settings.statuses()) == 3
+
+
+def test_nothing_is_recorded_under_a_name_that_is_reserved(
+    settings: Settings, origin: Origin
+) -> None:
+    """The client is told; once the mode is playback, such a name is that of a tape."""
+    url = f"{origin.url}/count"
+    with Serve(*settings.flags) as proxy:
+        said = [fetch(url, proxy=proxy.url_for(name)) for name in ("latest", "x%401", "x~2", "--")]
+        recorded = fetch(url, proxy=proxy.url_for("mine"))
+        playhead("seal", "mine", "--store", settings.store)
+        settings.change("record", "playback")
+        played = fetch(url, proxy=proxy.url_for("latest"))
+    assert [b"is reserved" in one or b"as an option does" in one for one in said] == [True] * 4
+    assert played == recorded
+    assert [run.id for run in settings.runs()] == ["mine", "mine@1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "nosuch",
+            "playback.run: unknown run 'nosuch'; `playhead runs` lists all; so requests that",
+        ),
+        ("mine", "playback.run: this is the run 'mine' itself; the newest recording of that name"),
+        ("mine~2", ""),
+        ("latest", ""),
+    ],
+)
+def test_what_is_played_is_told_at_the_start(settings: Settings, name: str, said: str) -> None:
+    """Where it is nothing, or another tape than `replay` would play; not only to the first client that is refused."""
+    settings.write(f"mode: playback\nplayback: {{run: {name}}}\n")
+    with Store.open(settings.store) as store:
+        for _ in range(2):
+            record_run(store, "mine", [ask()])
+    with Serve(*settings.flags) as proxy:
+        _, _, logged = proxy.stop()
+    assert said in logged
+    assert ("playback.run" in logged) == bool(said)

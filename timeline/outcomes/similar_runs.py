@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from ...store import RunInfo, Store
+from ...store.tables.run_info import began
 from ...tape.exchange import Exchange, RequestClass
 from ...tape.records.events import EventKind
 from ..state.calls_before import read_answer
@@ -46,7 +47,7 @@ def find_similar(of: Counter[int], others: Sequence[tuple[RunInfo, Counter[int]]
     weight = {gram: math.log1p(total / count) for gram, count in seen.items()}
     mine = _vector(of, weight)
     ranked = [Like(run, _cosine(mine, _vector(grams, weight))) for run, grams in others]
-    return sorted(ranked, key=lambda one: (-round(one.likeness, 6), -one.run.number))
+    return sorted(ranked, key=lambda one: (round(one.likeness, 6), *began(one.run)), reverse=True)
 
 
 def _vector(grams: Counter[int], weight: dict[int, float]) -> Vector:

@@ -29,8 +29,8 @@ from .flags import ANEW, CHECK, spends
 @ANEW
 @spends
 @runs_often
-@run_argument()
-@run_argument("good")
+@run_argument(plays=True)
+@run_argument("good", plays=True)
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def bisect(
     config_file: Path | None,

@@ -48,7 +48,7 @@ _MOST = 1_000_000
 @ANEW
 @spends
 @runs_often
-@run_argument()
+@run_argument(plays=True)
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def explore(
     config_file: Path | None,

@@ -1,5 +1,6 @@
 """`latest`, and the beginning of a name, stand for a run in every command that takes one."""
 
+import asyncio
 from pathlib import Path
 
 import click
@@ -9,8 +10,10 @@ from playhead.proxy.cli import main
 from playhead.proxy.command_line.run_names import complete_name
 from playhead.proxy.commands import COMMANDS
 from playhead.proxy.commands.shared_options_and_output import RunName
-from playhead.store import Store, StoreError
+from playhead.store import Store, StoreError, UnknownRun
+from playhead.store.tables import runs
 from playhead.tests.support.recordings import ask, record_run
+from playhead.tests.support.replays import write_replay
 
 RUNS = ("mine", "mine", "mint", "other", "x@y")
 """Recordings, of which the second becomes `mine~2`."""
@@ -63,12 +66,104 @@ def test_base_is_found_among_its_numbered_runs(tmp_path: Path) -> None:
         assert complete_name(opened, "ta") == "task"
 
 
-def test_a_run_named_latest_is_that_run(tmp_path: Path) -> None:
-    """The name of a run wins."""
+def test_a_run_named_latest_is_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a store that has one from before: the name of a run wins."""
+    monkeypatch.setattr(runs, "LATEST", "")
     with Store.open(tmp_path / "store") as opened:
         for name in ("latest", "newer"):
             record_run(opened, name, [ask()])
         assert complete_name(opened, "latest") == "latest"
+
+
+@pytest.mark.parametrize("name", ["latest", "x@1", "--", "y~2"])
+def test_a_run_under_a_name_that_is_reserved_now_can_be_read(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Stores have them from before."""
+    folder = tmp_path / "store"
+    monkeypatch.setattr(runs, "LATEST", "")
+    with Store.open(folder) as opened:
+        record_run(opened, name, [ask()])
+    for words in (("show",), ("label",), ("erase", "--yes")):
+        with pytest.raises(SystemExit) as ended:
+            main([*words, "--store", str(folder), "--", name])
+        assert ended.value.code == 0, capfd.readouterr().err
+
+
+def test_no_run_can_be_named_latest(tmp_path: Path) -> None:
+    """As one of a tape file may be: it gets the next name."""
+    with Store.open(tmp_path / "store") as opened:
+        assert record_run(opened, "latest", [ask()]).id == "latest~2"
+        assert complete_name(opened, "latest") == "latest~2"
+
+
+PLAYED = "playing 'mine~2', the newest recording of 'mine' with an exchange; others: 'mine'"
+MEANT = "this is the run 'mine' itself; the newest recording of that name, which `replay mine` plays, is 'mine~2'"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("show mine", MEANT),
+        ("receipt mine", MEANT),
+        ("export mine --tape out.tape", MEANT),
+        ("diff mine other", MEANT),
+        ("label mine", MEANT),
+        ("branch mine --at 99 -- true", PLAYED),
+        ("ask mine 99", PLAYED),
+        # whoever names the other one, or this one alone, knows
+        ("diff mine mine~2", ""),
+        ("show mine~1", ""),
+        ("show mine~2", ""),
+        ("show other", ""),
+        ("show latest", ""),
+    ],
+)
+def test_it_is_said_which_recording_of_a_name_is_meant(
+    line: str,
+    said: str,
+    store: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """A command that plays takes the newest, as `replay`; one that looks takes the run of this name."""
+    monkeypatch.chdir(tmp_path)
+    command, *words = line.split()
+    with pytest.raises(SystemExit):
+        main([command, "--store", str(store), *words])
+    shown = capfd.readouterr().err
+    assert ("itself" in shown or "playing" in shown) == bool(said)
+    assert said in shown
+    assert "unknown run" not in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("mien", "nearest: mint, mine, mine~2; `playhead runs` lists all"),
+        ("MINT", "nearest: mint, mine, mine~2; `playhead runs` lists all"),
+        ("nosuch", "`playhead runs` lists all"),  # nothing that is unlike it
+        ("mine@9", "nearest: mine, mine@1, mine~2; `playhead runs` lists all"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_those_that_are_like_it(
+    name: str, hint: str, tmp_path: Path
+) -> None:
+    """Playbacks, which cannot be played, only where one was named."""
+    with Store.open(tmp_path / "store") as opened:
+        tape, *_ = (record_run(opened, one, [ask()]) for one in ("mine", "mine", "mint", "other"))
+        asyncio.run(write_replay(opened, tape, []))
+        with pytest.raises(UnknownRun) as caught:
+            opened.runs.get(name)
+    assert caught.value.hint == hint
+
+
+def test_in_an_empty_store_no_name_is_near(tmp_path: Path) -> None:
+    """It says that there are none."""
+    with Store.open(tmp_path / "store") as opened, pytest.raises(UnknownRun) as caught:
+        opened.runs.get("mine")
+    assert caught.value.hint == "the store holds no runs yet"
 
 
 _NAMES = {"run", "runs", "first", "second", "good"}

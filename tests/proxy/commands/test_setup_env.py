@@ -62,6 +62,8 @@ def test_address_is_that_of_the_run(
         ("listen: 127.0.0.1:0", (), "port 0"),
         ("", ("--token", "t"), "name it with --run"),
         ("", ("--run", "a:b"), "no run name"),
+        ("", ("--run", "latest"), "'latest' is reserved"),
+        ("", ("--run", "a~2"), "'a~2' is reserved"),
         ("runs: {tokens: {b: two}}", (), "name the run with --run"),
         ("runs: {tokens: {b: two}}", ("--run", "c"), "has none for run 'c'"),
     ],
@@ -96,3 +98,18 @@ def test_value_that_a_form_cannot_hold_is_named(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(EngineError, match="JAVA_TOOL_OPTIONS cannot be written"):
         env("--format", "dotenv")
     assert "-Dpath=" in env("--format", "github")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nosuch", "--run: no store at"), ("latest", "--run: no store at")],
+)
+def test_a_tape_that_is_not_there_is_warned_of(
+    folder: Path, name: str, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In playback the name is that of a tape, which may be recorded later: the variables are printed all the same."""
+    (folder / "playhead.yaml").write_text("mode: playback")
+    done = CliRunner().invoke(cli, ["env", "--run", name], catch_exceptions=False)
+    assert f"{name}:any@" in done.stdout
+    assert said in done.stderr
+    assert "so its requests are refused" in done.stderr

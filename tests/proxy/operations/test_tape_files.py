@@ -19,6 +19,7 @@ from playhead import PlayheadError
 from playhead.addons.run.pending_exchange import HELD_BYTES
 from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
+from playhead.proxy.operations.find_tape import choose_recording
 from playhead.proxy.operations.tape_files import import_file
 from playhead.store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from playhead.store.lmdb_keys import number_key
@@ -46,6 +47,7 @@ from playhead.tests.support.exchanges import (
 )
 from playhead.tests.support.folder_cases import FORGED
 from playhead.tests.support.kept import kept_bytes
+from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.stored import all_of, file_entry, folder_of, record_all, save_folder
 from playhead.timeline.formats.tape_file import export_tape
 from playhead.timeline.receipts import receipt as receipts
@@ -700,3 +702,47 @@ def test_a_folder_is_no_file_to_import(tmp_path: Path, flags: list[str]) -> None
     done = CliRunner().invoke(cli, ["import", *flags, "--store", store, str(tmp_path)])
     assert isinstance(done.exception, PlayheadError | SystemExit)
     assert "Is a directory" in done.output + str(done.exception)
+
+
+def test_the_newest_is_the_one_that_began_last(tmp_path: Path) -> None:
+    """Also after an older one was imported, which has the highest number."""
+    path, file = tmp_path / "store", tmp_path / "r.tape"
+    with Store.open(path) as store:
+        for began in (100, 200):
+            record_run(store, "r", [ask()], between_ns=(began, began + 1))
+    assert run("export", "r~1", "--tape", file, "--store", path).exit_code == 0
+    assert "r~3: 1 exchanges" in run("import", file, "--store", path).output
+    with Store.open(path) as store:
+        assert [one.id for one in store.runs.find_recordings("r")] == ["r~2", "r~3", "r"]
+        latest = store.runs.find_latest()
+        assert latest is not None
+        assert latest.id == "r~2"
+        assert choose_recording(store, "r") == ("r~2", ("r~3", "r"))
+        record_run(store, "r", [ask()], between_ns=(300, 301))
+        latest = store.runs.find_latest()
+        assert latest is not None
+        assert latest.id == "r~4"
+
+
+def test_a_file_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path) -> None:
+    """Where its folder is missing, that it is to be made."""
+    path = tmp_path / "store"
+    with Store.open(path) as store:
+        record_run(store, "r", [ask()])
+    target = tmp_path / "nodir" / "x.tape"
+    done = run("export", "r", "--tape", target, "--store", path)
+    assert isinstance(done.exception, StoreError)
+    assert (
+        done.exception.hint
+        == f"there is no folder {str(target.parent)!r}: make it first, or name a file elsewhere"
+    )
+    target.parent.mkdir()
+    assert run("export", "r", "--tape", target, "--store", path).exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["latest", "x@1", "--"])
+def test_lines_are_not_imported_under_a_reserved_name(tmp_path: Path, name: str) -> None:
+    """As no recording is made under one."""
+    done = run("import", "--jsonl", f"--run={name}", tmp_path / "none", "--store", tmp_path / "s")
+    assert done.exit_code == 2
+    assert f"--run: {name!r} " in done.output
