@@ -1,6 +1,7 @@
 """Commands that run COMMAND again on a recording: without RUN they say that it is missing, and which there is."""
 
 import shlex
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,31 +10,71 @@ import click
 
 from ... import PlayheadError
 from ...config import Config, load, override
+from ...config.value_types import LATEST
 
 _DEFAULT_FILE = Path("playhead.yaml")
+_COUNTS = {1: "no recording is named", 2: "two recordings are needed"}
 
 
 class NeedsRun(click.Command):
-    """A command of the form `NAME RUN -- COMMAND...`."""
+    """A command of the form `NAME RUN -- COMMAND...`, or with two runs."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; where COMMAND is given and RUN is not, say so. Raises: UsageError."""
-        if "--" in args:
-            at = args.index("--")
+        if not ctx.resilient_parsing:
+            at = args.index("--") if "--" in args else len(args)
             # Flags may take words, so their reader says which are left over.
             given, _, _ = self.make_parser(ctx).parse_args(list(args[:at]))
-            names = given.get("run", given.get("words"))
-            has_run = isinstance(names, str | tuple) and bool(names)
-            wants_none = given.get("like") or ctx.resilient_parsing
-            if not has_run and not wants_none and not given.get("help") and args[at + 1 :]:
-                raise click.UsageError(self._explain(given, args[at + 1 :]), ctx)
+            if not given.get("like") and not given.get("help"):
+                words, command = self._read_words(given), list(args[at + 1 :])
+                known = self._count_runs(words, command, given)
+                if known is not None:
+                    flags = _leave_out(words, args[:at])
+                    begun, typed = [*words[:known]], [*words[known:], *command]
+                    raise click.UsageError(self._explain(given, begun, flags, typed), ctx)
         return super().parse_args(ctx, args)
 
-    def _explain(self, given: dict[str, Any], command: Sequence[str]) -> str:
-        from .run_names import LATEST  # late: it knows the store
+    def _count_runs(
+        self, words: list[str], command: list[str], given: dict[str, Any]
+    ) -> int | None:
+        """Count the runs before the first word of COMMAND, where some are missing; None where they are not."""
+        wanted = len(self._list_runs())
+        if command:
+            return len(words) if len(words) < wanted else None
+        for at, word in enumerate(words[:wanted]):
+            # Most names of runs are none of programs: only of these the store is asked.
+            if _is_program(word) and not _is_run(word, given):
+                return at
+        return None
 
-        form = f"playhead {self.name} RUN -- {shlex.join(command)}"
-        text = f"no recording is named before `--`; expected: {form}"
+    def _list_runs(self) -> list[str]:
+        """List the arguments that are runs; the first of the words of `replay` is one."""
+        arguments = [one for one in self.params if isinstance(one, click.Argument)]
+        return [str(one.name) for one in arguments if one.name != "command"]
+
+    def _read_words(self, given: dict[str, Any]) -> list[str]:
+        """Give the words of a command line that are no flags, in their order."""
+        words: list[str] = []
+        for name in (*self._list_runs(), "command"):
+            match given.get(name):
+                case str(word):
+                    words.append(word)
+                case tuple(several):
+                    words += map(str, several)
+        return words
+
+    def _explain(
+        self,
+        given: dict[str, Any],
+        runs: Sequence[str],
+        flags: Sequence[str],
+        command: Sequence[str],
+    ) -> str:
+        names = self._list_runs()
+        missing = ["RUN" if one == "words" else one.upper() for one in names][len(runs) :]
+        words = [shlex.join(["playhead", str(self.name), *runs]), *missing, shlex.join(flags)]
+        form = f"{' '.join(filter(None, words))} -- {shlex.join(command)}"
+        text = f"{_COUNTS[len(names)]} before `--`; expected: {form}"
         try:
             newest = _find_newest(given.get("config_file"), given.get("store"))
         except PlayheadError:
@@ -45,6 +86,45 @@ class NeedsRun(click.Command):
         )
 
 
+def _leave_out(words: Sequence[str], args: Sequence[str]) -> list[str]:
+    """Give the flags of a command line, with their values."""
+    left, flags = list(words), list[str]()
+    for one in reversed(args):
+        if left and one == left[-1]:
+            left.pop()
+        else:
+            flags.append(one)
+    return flags[::-1]
+
+
+def _is_program(word: str) -> bool:
+    """Say whether a word is a program or a file, as the first of a command is."""
+    return shutil.which(word) is not None or Path(word).is_file()
+
+
+def _is_run(word: str, given: dict[str, Any]) -> bool:
+    """Say whether a word stands for a run; also where the store cannot be read, of which the command complains."""
+    from ...store.paths import LOG
+    from ..operations.open_store import open_store
+    from .run_names import complete_name
+
+    try:
+        config = _read_config(given.get("config_file"), given.get("store"))
+        if not (config.store / LOG).exists():
+            return False
+        with open_store(config, readonly=True) as store:
+            return store.runs.find(complete_name(store, word)) is not None
+    except PlayheadError:
+        return True
+
+
+def _read_config(config_file: str | None, store: str | None) -> Config:
+    """Read the configuration, as far as the store goes. Raises: ConfigError."""
+    path = Path(config_file) if config_file else _DEFAULT_FILE
+    config = load(path) if config_file or path.exists() else Config()
+    return override(config, {"store": store} if store else {})
+
+
 def _find_newest(config_file: str | None, store: str | None) -> str | None:
     """Give the name of the newest recording that has ended; None where there is none.
 
@@ -53,9 +133,7 @@ def _find_newest(config_file: str | None, store: str | None) -> str | None:
     from ...store.paths import LOG
     from ..operations.open_store import open_store
 
-    path = Path(config_file) if config_file else _DEFAULT_FILE
-    config = load(path) if config_file or path.exists() else Config()
-    config = override(config, {"store": store} if store else {})
+    config = _read_config(config_file, store)
     if not (config.store / LOG).exists():
         return None
     with open_store(config, readonly=True) as opened:

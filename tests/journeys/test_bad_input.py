@@ -111,7 +111,7 @@ WRONG: dict[str, tuple[int, str, str]] = {
         "show --help",
     ),
     # runs
-    "runs --store {file}": (2, "no store at", "name another with --store"),
+    "runs --store {file}": (2, "is a file; expected a folder", "name a folder with --store"),
     "show --store {good} tabe": (2, "unknown run 'tabe'", "nearest: tape"),
     "receipt --store {good} tep": (2, "unknown run 'tep'", "nearest: tape"),
     "seal --store {good} xtape": (2, "unknown run 'xtape'", "nearest: tape"),
@@ -141,6 +141,10 @@ WRONG: dict[str, tuple[int, str, str]] = {
     ),
     "replay tabe --store {good} -- true": (125, "unknown run 'tabe'", "nearest: tape"),
     "record --store {good} --run a:b -- true": (2, "--run: 'a:b' is no run name", "colon"),
+    "record --store {good} --run latest -- true": (2, "'latest' is reserved", "another name"),
+    "record --store {good} --run x@1 -- true": (2, "'x@1' is reserved", "another name"),
+    "record --store {good} --run -- true": (2, "--run needs a value", "--run ID -- true"),
+    "replay --store {good} true x": (125, "no recording is named", "playhead replay RUN"),
     # stores
     "show --store {none} tape": (2, "no store at", "--store"),
     "seal --store {none} tape": (2, "no store at", "--store"),
@@ -148,7 +152,8 @@ WRONG: dict[str, tuple[int, str, str]] = {
     "serve --store {newer} --listen 127.0.0.1:0": (2, "has format 99", "newer Playhead"),
     "runs --store {newer}": (2, "has format 99", "newer Playhead"),
     "replay tape --store {newer} -- true": (125, "has format 99", "newer Playhead"),
-    "serve --store {file} --listen 127.0.0.1:0": (2, "Not a directory", "--store"),
+    "serve --store {file} --listen 127.0.0.1:0": (2, "is a file; expected a folder", "--store"),
+    "replay tape --store {file} -- true": (125, "is a file; expected a folder", "--store"),
     # the CA
     "serve --store {garbage_CA} --listen 127.0.0.1:0": (
         2,

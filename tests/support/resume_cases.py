@@ -84,8 +84,8 @@ class Words:
 GO = ("--", "true")
 WORDS = (
     Words("no command", ("crashed",), ("a resumed run executes the command that you give", "-- ")),
-    Words("no run", GO, ("no recording is named before `--`", "playhead resume RUN -- true")),
-    Words("a run that nobody knows", ("nobody", *GO), ("unknown run 'nobody'", "nearest")),
+    Words("no run", GO, ("no recording is named before `--`", "playhead resume RUN --store")),
+    Words("a run that nobody knows", ("nobody", *GO), ("unknown run 'nobody'", "playhead runs")),
     Words("a run that ended", ("ended", *GO), ("ended", "playhead branch ended --at")),
     Words("a run that goes on", ("open", *GO), ("still", "playhead seal open")),
     Words("a playback", ("ended@1", *GO), ("plays 'ended'", "playhead replay ended")),

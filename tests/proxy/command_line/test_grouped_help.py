@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from playhead.proxy.cli import cli
+from playhead.proxy.cli import cli, main
 from playhead.proxy.commands import COMMANDS, GROUPS, INTERNAL
 
 _TEXT = CliRunner().invoke(cli, ["--help"], standalone_mode=False, terminal_width=80).output
@@ -56,3 +56,68 @@ def test_a_line_of_help_is_whole(command: click.Command) -> None:
     (line,) = re.findall(rf"^  {command.name}  .*$", _TEXT, re.MULTILINE)
     assert len(line) <= 80
     assert "..." not in line
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        # words of other tools
+        ("list", 2, "No such command 'list'. Did you mean 'runs'?"),
+        ("ls", 2, "No such command 'ls'. Did you mean 'runs'?"),
+        ("version", 2, "Did you mean '--version'?"),
+        ("help", 2, "Did you mean '--help'?"),
+        ("logs", 2, "Did you mean 'show'?"),
+        ("delete", 2, "Did you mean 'erase'?"),
+        ("run -- true", 2, "Did you mean 'record'?"),
+        ("recrod", 2, "Did you mean 'record'?"),
+        ("Show", 2, "Did you mean 'show'?"),
+        ("nonsense", 2, "No such command 'nonsense'. `playhead --help` lists all."),
+        # flags
+        ("erase -f x", 2, "No such option '-f'. Did you mean '--yes'?"),
+        ("erase --force x", 2, "No such option '--force'. Did you mean '--yes'?"),
+        ("record --force -- true", 2, "Did you mean '--replace'?"),
+        ("record --name x -- true", 2, "Did you mean '--run'?"),
+        ("record --rnu x -- true", 2, "No such option '--rnu'. Did you mean '--run'?"),
+        ("replay --no-sandbx x -- true", 125, "Did you mean '--no-sandbox'?"),
+        ("record --xyzzy -- true", 2, "No such option '--xyzzy'.\n"),
+        # a value that was left out
+        ("record --run -- python agent.py", 2, "--run needs a value; expected: --run ID -- python agent.py"),
+        ("record --run r --store -- true", 2, "--store needs a value; expected: --store DIR -- true"),
+        ("replay --receipt -- true", 125, "--receipt needs a value; expected: --receipt PATH -- true"),
+        # what is missing, with an example
+        ("record", 2, "Missing argument '-- COMMAND...'. As in: playhead record --run refund -- python agent.py"),
+        ("replay", 125, "or give --like. As in: playhead replay refund -- python agent.py"),
+        ("replay x", 125, "'-- COMMAND...'. As in: playhead replay refund -- python agent.py"),
+        ("branch x -- true", 2, "Missing option '--at'. As in: playhead branch refund --at 3"),
+        ("bisect", 2, "As in: playhead bisect bad good -- python agent.py"),
+        ("stdio", 2, "As in: playhead stdio -- npx some-server"),
+        ("show", 2, "Missing argument 'RUN'. `playhead runs` lists the runs."),
+        ("diff a", 2, "`playhead runs` lists the runs."),
+    ],
+)  # fmt: skip
+def test_a_wrong_word_is_answered_with_the_right_one(
+    line: str, code: int, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is started; what is advised is a command or flag that there is."""
+    with pytest.raises(SystemExit) as ended:
+        main(line.split())
+    assert ended.value.code == code
+    assert said in capfd.readouterr().err
+
+
+def test_a_flag_that_takes_no_value_may_stand_before_the_command(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Only one that takes a word would take `--` for it."""
+    with pytest.raises(SystemExit):
+        main(["replay", "-q", "--", "true"])
+    assert "needs a value" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["-V", "--version"])
+def test_version_is_told(flag: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Also under the letter that other tools have for it."""
+    with pytest.raises(SystemExit) as ended:
+        main([flag])
+    assert ended.value.code == 0
+    assert capfd.readouterr().out.startswith("playhead, version ")

@@ -36,7 +36,8 @@ def test_run_is_named_as_what_is_missing(
         main([name, *flags, "--", "python", "agent.py"])
     assert ended.value.code == code
     said = capfd.readouterr().err
-    assert "no recording is named before `--`" in said
+    missing = "two recordings are needed" if name == "bisect" else "no recording is named"
+    assert f"{missing} before `--`" in said
     assert f"playhead {name} " in said
     assert "-- python agent.py" in said
     assert ("latest" in said and "'mine'" in said) == recorded
@@ -73,3 +74,49 @@ def test_a_run_before_the_command_is_taken_for_one(
     said = capfd.readouterr().err
     assert "no recording is named" not in said
     assert "no store at" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("replay true agent.py", "playhead replay RUN -- true agent.py."),
+        ("replay ./agent.py", "playhead replay RUN -- ./agent.py."),
+        ("replay -q true agent.py", "playhead replay RUN -q -- true agent.py."),
+        ("branch --at 1 true agent.py", "playhead branch RUN --at 1 -- true agent.py."),
+        ("resume true", "playhead resume RUN -- true."),
+        ("explore true", "playhead explore RUN -- true."),
+        ("bisect mine -- true", "playhead bisect mine GOOD -- true."),
+        ("bisect mine true", "playhead bisect mine GOOD -- true."),
+        ("bisect true agent.py", "playhead bisect RUN GOOD -- true agent.py."),
+    ],
+)
+def test_a_program_in_the_place_of_a_run_is_told_as_one(
+    line: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Where no run is named so: the run was forgotten, and what is expected has all that was given."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agent.py").touch()
+    with Store.open(tmp_path / ".playhead") as opened:
+        record_run(opened, "mine", [ask()])
+    with pytest.raises(SystemExit) as ended:
+        main(line.split())
+    assert ended.value.code == (125 if line.startswith("replay") else 2)
+    shown = capfd.readouterr().err
+    assert f"expected: {said} The newest recording is 'mine'" in shown
+
+
+@pytest.mark.parametrize("name", ["true", "tr"])
+def test_a_run_that_is_named_like_a_program_is_that_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also by the beginning of its name."""
+    monkeypatch.chdir(tmp_path)
+    with Store.open(tmp_path / ".playhead") as opened:
+        record_run(opened, "true", [ask()])
+    with pytest.raises(SystemExit):
+        main(["replay", name])
+    assert "Missing argument '-- COMMAND...'" in capfd.readouterr().err
