@@ -49,6 +49,7 @@ def runs(
     from ...store import StoreError
     from ...timeline import render_runs
     from ...timeline.outcomes.outcome import outcome_json, read_outcome
+    from ...timeline.receipts.render_text import render_no_store
     from ...timeline.show.run_tree import find_role, render_tree
     from ..operations.open_store import open_store
 
@@ -69,11 +70,14 @@ def runs(
                 return 0
             outcomes = {run.number: read_outcome(opened, run) for run in listed}
     except StoreError as error:
-        if not str(error).startswith("no store") or (
-            config.store.exists() and not config.store.is_dir()
-        ):
+        if not str(error).startswith("no store"):
             raise
         listed, outcomes = [], {}
+        if as_json:
+            print_status(f"playhead: no store at {config.store}")
+        else:
+            click.echo(render_no_store(config.store))
+            return 0
     if as_json:
         print_json(
             [

@@ -1,9 +1,13 @@
 """Commands about retention: labels, pins and deletion of runs."""
 
+import sys
 from pathlib import Path
 
 import click
 
+from ... import PlayheadError
+from ...tape.shell_words import shell_word
+from ..standard_streams import print_status
 from .shared_options_and_output import options, print_json, reading, run_argument
 
 
@@ -44,13 +48,29 @@ def erase(config_file: Path | None, store: str | None, as_json: bool, yes: bool,
     config = reading(config_file, store)
     names = ", ".join(plain(one.id, 60) for one in find_erased(config, run))
     if not yes:
-        click.confirm(f"erase {names}?", abort=True, err=True)
+        _confirm(f"erase {names}?", run)
     gone = erase_run(config, run)
     if as_json:
         print_json([one.id for one in gone])
     else:
         click.echo(f"erased: {names}")
     return 0
+
+
+def _confirm(question: str, run: str) -> None:
+    """Ask whether a run is to be erased. Raises: PlayheadError, where nobody answers; Abort, where the answer is no."""
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin is not None and sys.stdin.isatty():  # else there was nothing to read
+            raise
+        print_status("")
+        raise PlayheadError(
+            "nothing was erased: `playhead erase` asks first, and standard input is no terminal",
+            f"to have it not ask: playhead erase --yes {shell_word(run)}",
+        ) from None
+    if not agreed:
+        raise click.Abort
 
 
 @click.command(short_help="Add labels to a run, or list them.")
@@ -67,10 +87,16 @@ def label(
     labels: tuple[str, ...],
 ) -> int:
     """Add labels to a run, or list them."""
-    from ..operations.retention import mark
+    from ...timeline.receipts.safe_terminal_text import plain
+    from ..operations.retention import mark, unlabel
 
     config = reading(config_file, store)
-    made = mark(config, run, remove=labels) if remove else mark(config, run, add=labels)
+    if remove:
+        made, absent = unlabel(config, run, labels)
+        for one in absent:
+            print_status(f"playhead: run {str(made.id)!r} had no label {plain(one, 80)!r}")
+    else:
+        made = mark(config, run, add=labels)
     if as_json:
         print_json(list(made.labels))
     else:

@@ -274,6 +274,23 @@ def mark(
         return store.runs.mark(store.runs.get(name), make)
 
 
+def unlabel(config: Config, name: str, labels: tuple[str, ...]) -> tuple[RunInfo, list[str]]:
+    """Take labels from a run; give it as it now stands, and the labels that it did not have.
+
+    Raises: UnknownRun.
+    """
+    restore_runs(config, name)
+    with open_store(config, readonly=True) as store:
+        run = store.runs.get(name)
+        shown = _redact_labels(config, store, run, labels)
+    absent = [
+        one
+        for label, one in zip(labels, shown, strict=True)
+        if not {label, one}.intersection(run.labels)
+    ]
+    return mark(config, name, remove=labels), absent
+
+
 def _redact_labels(
     config: Config, store: Store, run: RunInfo, labels: tuple[str, ...]
 ) -> list[str]:
