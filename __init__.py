@@ -12,6 +12,7 @@ where there is something to do, a hint. The leaves stand in the part that raises
       StoreError       store/errors.py    the person, on disk
         StoreTooNew, StoreUnwritable, UnknownRun, RunOpen, LogCorrupt
       EngineError      proxy/errors.py    the person, at start: port, CA, self-test
+        CannotStart
       NotAnswered      proxy/errors.py    the person, of a command that asks another process
 """
 

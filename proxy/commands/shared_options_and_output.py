@@ -2,7 +2,8 @@
 
 import functools
 import json
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +11,7 @@ import click
 
 from ... import PlayheadError
 from ...config import Config, Watcher, load, override
+from ..errors import CannotStart
 from ..standard_streams import print_status
 
 if TYPE_CHECKING:
@@ -269,3 +271,13 @@ def complain(error: PlayheadError) -> None:
     print_status(f"playhead: {error}")
     if error.hint:
         print_status(f"  hint: {error.hint}")
+    if isinstance(error, CannotStart) and not _is_separated(error.command, sys.argv[1:]):
+        word = next((word for word in sys.argv[1:] if not word.startswith("-")), "record")
+        print_status(
+            f"  hint: the command is what comes after --, as in: playhead {word} ... -- python agent.py"
+        )
+
+
+def _is_separated(command: Sequence[str], words: Sequence[str]) -> bool:
+    """Say whether a command was given behind `--`, whole; without that a mistyped option, or a name, is the program."""
+    return "--" in words and tuple(words[words.index("--") + 1 :]) == tuple(command)

@@ -275,7 +275,7 @@ class DockerSandbox:
         if not any(self._docker.has_file(self._agent, path) for path in self._places(program)):
             raise EngineError(
                 f"cannot start {program!r}: image {self._wanted.image!r} has no such program",
-                "put the command after --, by its name in the image's PATH or its path there",
+                "name a program of the image, by its name in the image's PATH or its path there",
             )
 
     def _places(self, program: str) -> list[str]:

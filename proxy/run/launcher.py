@@ -45,6 +45,7 @@ from ..processes.client_processes import SocketWatch
 from ..processes.command_listening_ports import MachinePorts
 from ..processes.disable_aslr import fixed_addresses
 from ..processes.proc import Process, find_process
+from ..processes.unstartable_command import explain_start
 from ..progress import ProgressBar
 from ..sandbox.filesystem.break_hard_links import find_second_names, use_own_inodes
 from ..sandbox.filesystem.named_pipes import NOTHING, Found, Search
@@ -895,10 +896,8 @@ class _Process:
                 return subprocess.Popen(words, process_group=0, **options)
         except (OSError, ValueError) as error:
             text = getattr(error, "strerror", None) or str(error)
-            raise EngineError(
-                f"cannot start {self._command[0]!r}: {text}",
-                "put the command after --, as in: playhead record -- python agent.py",
-            ) from error
+            number = getattr(error, "errno", None) or 0
+            raise explain_start(self._command, number, text, self._variables) from error
 
     async def wait(self) -> int | _Stopped:
         _, status = await asyncio.to_thread(os.waitpid, self._process.pid, os.WUNTRACED)

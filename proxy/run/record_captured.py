@@ -17,6 +17,7 @@ from ..capture.connection_origins import Origins
 from ..capture.destination import HTTP_PORTS
 from ..capture.prefork import Prefork, explain, unable
 from ..errors import EngineError
+from ..processes.unstartable_command import explain_start
 from .runtime import Runtime
 
 _MOST_PASSED = 100
@@ -59,10 +60,8 @@ class CapturedProcess:
         try:
             starter.go()
         except OSError as error:
-            raise EngineError(
-                f"cannot start {self._command[0]!r}: {error.strerror}",
-                "put the command after --, as in: playhead record -- python agent.py",
-            ) from error
+            number, text = error.errno or 0, error.strerror or str(error)
+            raise explain_start(self._command, number, text, self._variables) from error
         return starter.pid
 
     def _install(self) -> None:

@@ -1,11 +1,13 @@
 """`playhead record --replace`: remove the recording whose name the new one gets, with what plays it."""
 
+import errno
+import os
 import shutil
 from collections.abc import Sequence
 
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
 from ...tape.shell_words import shell_word
-from ..errors import EngineError
+from ..processes.unstartable_command import explain_start
 
 
 def find_replaced(store: Store, name: str) -> list[RunInfo]:
@@ -53,9 +55,9 @@ def remove_replaced(store: Store, runs: Sequence[RunInfo]) -> None:
 
 
 def require_startable(command: Sequence[str]) -> None:
-    """Refuse a command that is not there, before the recording that it is to replace is gone. Raises: EngineError."""
-    if shutil.which(command[0]) is None:
-        raise EngineError(
-            f"cannot start {command[0]!r}: no such command",
-            "put the command after --, as in: playhead record -- python agent.py",
-        )
+    """Refuse a command that is not there, before the recording that it is to replace is gone. Raises: CannotStart."""
+    if shutil.which(command[0]) is not None:
+        return
+    there = os.path.exists(command[0]) if "/" in command[0] else False
+    number = errno.EACCES if there else errno.ENOENT
+    raise explain_start(command, number, os.strerror(number))

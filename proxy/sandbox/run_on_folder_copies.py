@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..processes.unstartable_command import find_cause, name_program
 from .channel import read_variables
 from .filesystem.mount_folder_copies import PLAIN, mount_copies
 from .filesystem.protective_mounts import lock
@@ -61,7 +62,10 @@ def _execute(command: list[str], environ: Mapping[bytes, bytes]) -> int:
     try:
         os.execvpe(command[0], command, environ)
     except OSError as error:
-        sys.stderr.write(f"playhead: cannot start {command[0]!r}: {error.strerror}\n")
+        told = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
+        why, hint = find_cause(command, error.errno or 0, error.strerror or str(error), told)
+        sys.stderr.write(f"playhead: cannot start {name_program(command)!r}: {why}\n")
+        sys.stderr.write(f"  hint: {hint}\n" if hint else "")
         return _NOT_FOUND
 
 

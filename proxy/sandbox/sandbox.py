@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..errors import EngineError
+from ..processes.unstartable_command import explain_start
 from .channel import Channel, Message
 from .filesystem.masking import Plan
 from .network.listeners import Service
@@ -193,9 +194,12 @@ class Sandbox:
         if "failed" in data:
             raise explain(data["failed"], data["errno"], data["text"])
         if "unknown" in data:
-            raise EngineError(
-                f"cannot start {data['unknown']!r}: {data['text']}",
-                "put the command after --, as in: playhead record -- python agent.py",
+            raise explain_start(
+                self._command,
+                data["errno"],
+                data["text"],
+                self._environ,
+                is_sandboxed=bool(self._files),
             )
         return message
 

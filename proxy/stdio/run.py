@@ -13,6 +13,7 @@ from ...config import Mode
 from ...tape.canonical.json_rpc_client_ids import STDIO_HOST
 from ...tape.headers.shipped_lists import STDIO_COMMAND, STDIO_INSTANCE
 from ..errors import EngineError
+from ..processes.unstartable_command import explain_start
 from ..standard_streams import print_status
 from ..trust.variables import TABLE, Holds, names
 from .client_pipe import Pipe
@@ -81,10 +82,7 @@ def _become(command: Sequence[str]) -> None:
     try:
         os.execvp(command[0], list(command))
     except OSError as error:
-        raise EngineError(
-            f"cannot start {command[0]!r}: {error.strerror or error}",
-            "put the server's command after --, as in: playhead stdio -- python server.py",
-        ) from error
+        raise explain_start(command, error.errno or 0, error.strerror or str(error)) from error
 
 
 async def _carry(place: Place, command: Sequence[str], name: str) -> int:

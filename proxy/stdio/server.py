@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ...tape.canonical.json_rpc_client_ids import Key
 from ..errors import EngineError
+from ..processes.unstartable_command import explain_start
 from ..standard_streams import print_status
 from .http import Responder
 from .messages import (
@@ -120,9 +121,8 @@ class Server:
             )
         except OSError as error:
             await self._close()
-            raise EngineError(
-                f"cannot start {self._command[0]!r}: {error.strerror or error}",
-                "put the server's command after --, as in: playhead stdio -- python server.py",
+            raise explain_start(
+                self._command, error.errno or 0, error.strerror or str(error)
             ) from error
         self._ended = asyncio.get_running_loop().create_task(self._read())
         return self

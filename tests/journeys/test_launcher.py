@@ -524,7 +524,10 @@ def test_what_cannot_be_replayed_is_untestable(
         ("tabe", "true"): ("unknown run 'tabe'", "nearest: tape"),
         ("busy", "true"): ("'busy' is still being recorded", "playhead seal busy"),
         ("tape@1", "true"): ("'tape@1' is a playback of 'tape'", "replay 'tape' instead"),
-        ("tape", "no-such-command"): ("cannot start 'no-such-command': No such file", "--"),
+        ("tape", "no-such-command"): (
+            "cannot start 'no-such-command': no such program in PATH",
+            "is it spelled right",
+        ),
     }
     still = child("ready(); sys.stdin.read()")
     with launched(env, *busy, *still), ThreadPoolExecutor(4) as pool:
@@ -543,7 +546,12 @@ def test_a_command_that_cannot_be_started_is_no_run(env: dict[str, str], tmp_pat
     store = tmp_path / "store"
     done = playhead("record", "--store", store, "--", "no-such-command", env=env)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("playhead: cannot start 'no-such-command': No such file")
+    problem, hint = done.stderr.splitlines()
+    assert problem == "playhead: cannot start 'no-such-command': no such program in PATH"
+    assert "--" not in hint  # it was given
+    for words in (["no-such-command"], ["a-name", "--", "python"]):
+        done = playhead("record", "--store", store, *words, env=env)
+        assert "comes after --, as in: playhead record ... -- " in done.stderr.splitlines()[-1]
     assert read_json("runs", "--store", store) == []
 
 
