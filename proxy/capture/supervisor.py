@@ -19,6 +19,7 @@ import struct
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ..processes.command_listening_ports import MachinePorts
@@ -167,6 +168,18 @@ def _be(channel: Channel, shared: tuple[int, int], last: mmap.mmap) -> NoReturn:
     os._exit(0)
 
 
+@dataclass(slots=True)
+class Programs:
+    """What programs of the command did that is not led to the proxy."""
+
+    unseen: Counter[str] = field(default_factory=Counter)
+    """Those that could not be looked into, by name."""
+    rings: Counter[str] = field(default_factory=Counter)
+    """Those with io_uring, by name."""
+    left: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Addresses and ports to which connections were left alone, with the name of the first program."""
+
+
 class Reports:
     """Answers reports, on threads of its own."""
 
@@ -206,8 +219,7 @@ class Reports:
         self._own_ports = MachinePorts(self._members)
         self._looking = threading.Lock()
         self.counts: Counter[str] = Counter()
-        self._unseen: Counter[str] = Counter()
-        self._rings: Counter[str] = Counter()
+        self._programs = Programs()
 
     def find_obstacle(self) -> int:
         """Try to look into the command; give the error number of what forbids it, or 0."""
@@ -229,8 +241,9 @@ class Reports:
         with self._lock:
             return {
                 **self.counts,
-                "unseen": dict(self._unseen),
-                "rings": dict(self._rings),
+                "unseen": dict(self._programs.unseen),
+                "rings": dict(self._programs.rings),
+                "left": [[*place, name] for place, name in self._programs.left.items() if name],
             }
 
     def _work(self) -> None:
@@ -260,9 +273,9 @@ class Reports:
             if self._names.get(call.name) == "connect":
                 result = None if self.alone else self._lead(call)
             else:
-                self._count(self._rings, call)
+                self._count(self._programs.rings, call)
         except Exception:
-            self._count(self._unseen, call)
+            self._count(self._programs.unseen, call)
         with contextlib.suppress(OSError):
             if result is None:
                 let_go_on(self._listener, call)
@@ -281,6 +294,8 @@ class Reports:
         finally:
             os.close(memory)
         if there is None or not is_taken(there, self._wanted):
+            if there is not None:
+                self._note_left(call, number, there)
             return None
         taken = take_descriptor(call.thread, number, self._processes)
         if not is_waiting(self._listener, call):
@@ -296,6 +311,26 @@ class Reports:
             if there.is_loopback and self._is_own(there):
                 return None
             return self._connect(call, sock, there)
+
+    def _note_left(self, call: Call, number: int, there: Destination) -> None:
+        """Note where a connection of TCP leads that is left alone, once for each place: its port may be one of HTTP."""
+        place, left = there[:2], self._programs.left
+        if place in left or len(left) >= _MOST_NAMED or not there.port:
+            return
+        if there.is_loopback and there.port in self._wanted.own:
+            return
+        try:
+            taken = take_descriptor(call.thread, number, self._processes)
+        except OSError:
+            return
+        with socket.socket(fileno=taken) as sock:
+            wanted = (
+                is_waiting(self._listener, call)
+                and command_socket.is_in(sock, self._cookie, call.thread)
+                and command_socket.may_be_led(sock)
+            )
+        if wanted and not (there.is_loopback and self._is_own(there)):
+            left[place] = self._name(call) or "a process"
 
     def _refuse_quic(self, sock: socket.socket, there: Destination) -> int | None:
         # Who looks for a route (getaddrinfo) waits in its calls, and says nothing.

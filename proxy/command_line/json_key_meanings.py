@@ -327,6 +327,7 @@ RECEIPT: Meanings = {
             "ports, taken, quic_refused": "Ports; numbers of connections led to the proxy, and of QUIC.",
             "passed": "Connections that passed: host, port, process, count, and why (no HTTP or distrusts). Also in unrecorded.",
             "unseen, rings": "Calls that could not be inspected, and uses of io_uring, by process.",
+            "left": "Connections tried at other ports: host, port, process, at most 100.",
         },
     ),
     "warnings": "Sentences.",

@@ -144,6 +144,10 @@ class CapturedProcess:
             "passed": passed[:_MOST_PASSED],
             "unseen": {redact(name): count for name, count in seen.get("unseen", {}).items()},
             "rings": {redact(name): count for name, count in seen.get("rings", {}).items()},
+            "left": [
+                {"host": redact(host), "port": port, "process": redact(name)}
+                for host, port, name in seen.get("left", ())
+            ],
         }
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """`playhead record` says what it has missed: nothing at all, a client that went past, one that does not trust the CA."""
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,3 +107,64 @@ def test_a_client_that_distrusts_again_is_faithful(
     assert more.returncode in (121, 123), more.stderr
     assert "failed handshake to 127.0.0.1" in more.stderr
     assert "2 in this run, 1 on the tape" in more.stderr
+
+
+_IGNORES = """
+import http.client
+peer = http.client.HTTPConnection("127.0.0.1", int(os.environ["PORT"]), timeout=10)
+peer.request("GET", "/x")
+peer.getresponse().read()
+"""
+
+
+def answer(accepted: socket.socket) -> None:
+    """Answer one request, without TLS."""
+    accepted.recv(10_000)
+    accepted.sendall(ANSWER)
+
+
+@pytest.mark.parametrize("flag", ["--capture", "--sandbox=notify"])
+def test_the_advice_for_a_client_that_reads_no_variables_works(flag: str, tmp_path: Path) -> None:
+    """Its port is named with the line of the configuration; with that line the same command is recorded."""
+    need("private mounts" if flag == "--capture" else "root")
+    with Acceptor(answer) as origin:
+        env = {**os.environ, "PORT": str(origin.port)}
+        flags = ["--store", str(tmp_path / "store"), flag]
+        done = playhead("record", "--run", "first", *flags, *agent(_IGNORES), env=env)
+        port = f"127.0.0.1:{origin.port}"
+        assert f"tried to connect past the proxy, to {port}" in done.stderr
+        (warning, *_) = read_json("receipt", "first", "--store", tmp_path / "store")["warnings"]
+        line = warning.partition("add `")[2].partition("`")[0]
+        (tmp_path / "playhead.yaml").write_text(f"{line}\n")
+        flags += ["-c", str(tmp_path / "playhead.yaml")]
+        done = playhead("record", "--run", "then", *flags, *agent(_IGNORES), env=env)
+    assert "sealed: 1 exchange recorded" in done.stderr
+
+
+def test_a_command_that_failed_is_told_so_first(tmp_path: Path) -> None:
+    """Not of proxies: it has not come to its first request."""
+    flags = ["--store", str(tmp_path / "store")]
+    done = playhead("record", *flags, *agent("sys.exit(3)"))
+    assert done.returncode == 3
+    told = [line for line in done.stderr.splitlines() if line.startswith("NOT RECORDED")]
+    assert told == [
+        "NOT RECORDED: nothing was recorded: the command failed by itself, with 3, before any request through the proxy"
+    ]
+    assert "--sandbox" not in done.stderr
+
+
+def test_a_client_that_distrusts_is_told_the_same_on_replay(
+    origin: Acceptor, certificates: Certificates, tmp_path: Path
+) -> None:
+    """It came to the proxy: neither is it said that it made no request there."""
+    flags = ["--store", str(tmp_path / "store"), "--upstream-ca", str(certificates.root)]
+    env = {**os.environ, "ORIGIN": origin.url}
+    done = [
+        playhead(*words, *flags, *agent("distrust()"), env=env)
+        for words in (["record", "--run", "tape"], ["replay", "tape"])
+    ]
+    assert [one.returncode for one in done] == [0, 125]
+    for one in done:
+        assert "have it load the file that SSL_CERT_FILE names" in one.stderr
+        assert "made no request" not in one.stderr
+        assert "`playhead env`" not in one.stderr

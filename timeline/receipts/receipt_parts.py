@@ -17,6 +17,7 @@ from .answers.replaced_secrets import ReplacedSecrets
 from .answers.request_outcomes import Requests
 from .bounded_rows import LISTED, BoundedRows, omitted_of
 from .branch import BranchAccount
+from .command.bypass_remedies import InUse
 from .command.command_end import CommandAccount
 from .command.proxy_bypass import PastProxy
 from .command.surroundings import Surroundings
@@ -177,14 +178,29 @@ def _compare_with_tape(parts: Parts, store: Store, info: RunInfo, tape: RunInfo)
 
 def _close_attempts(parts: Parts, info: RunInfo, *, playing: bool) -> None:
     """List what came to nothing, compare it with the tape, and say what a recording has missed."""
-    found = parts.past_proxy.close(playing=playing)
+    surroundings, past_proxy = parts.surroundings, parts.past_proxy
+    ended = parts.command.ended
+    in_use = InUse(
+        is_launched=ended.child_exit is not None,
+        capture=past_proxy.capture,
+        is_contained=surroundings.contained,
+        has_preload=surroundings.has_preload,
+    )
+    found = past_proxy.close(in_use, playing=playing)
     for row in found.divergences if not parts.leaves_tape else ():
         parts.divergences.add(row)
     if playing:
         for text in found.warnings:
             parts.advice.warn(text)
     elif info.mode == Mode.RECORD.value and info.status is not RunStatus.OPEN:
-        parts.past_proxy.find_unrecorded(found, parts.requests.total, parts.advice)
+        past_proxy.find_unrecorded(
+            found,
+            parts.requests.total,
+            parts.advice,
+            in_use,
+            ended,
+            surroundings.seen("refused"),
+        )
 
 
 def _find_root(parts: Parts) -> None:

@@ -33,6 +33,7 @@ from ..reading.exact_body_values import read_json, render_json
 from .answers.divergences import difference_lines
 from .answers.left_on_tape import UNUSED
 from .bounded_rows import omitted_of
+from .command.nothing_recorded import describe_end
 from .effects import Effect, describe_outcome, effect_lines, effect_text
 from .gaps import Gaps
 from .receipt import Receipt, exit_code, has_diverged
@@ -387,10 +388,6 @@ def _verdict(receipt: Receipt) -> str:
     return verdict
 
 
-_NOT_FOUND = 127
-"""What shells, and our sandbox, give for a command that is not there."""
-
-
 def _end(receipt: Receipt) -> Iterator[str]:
     """Say whether anything left the machine, and with what code a playback ends."""
     parts, counts = receipt.parts, receipt.parts.requests.counts
@@ -427,14 +424,19 @@ def explain_exit(receipt: Receipt, code: ExitCode) -> str:
         )
     if code is ExitCode.UNTESTABLE and (parts.gaps.rows or parts.tape.gap):
         return "not all was written, so nobody knows"
-    ended = parts.command.ended.child_exit
-    if code is ExitCode.UNTESTABLE and ended and not parts.requests.total:
-        found = " (no such command)" if ended == _NOT_FOUND else ""
-        return (
-            f"nothing was tested: the command failed by itself, with {ended}{found},"
-            " and made no request through the proxy"
-        )
+    if code is ExitCode.UNTESTABLE and not parts.requests.total:
+        return _explain_untested(receipt) or code.receipt
     return code.receipt
+
+
+def _explain_untested(receipt: Receipt) -> str:
+    """Say why nothing was asked; empty where nobody knows more than that."""
+    ended = receipt.parts.command.ended.child_exit
+    if any(row["count"] for row in receipt.parts.past_proxy.attempts):
+        return "nothing was tested: the command came to the proxy, and asked for nothing there (see: came to nothing)"
+    if not ended:
+        return ""
+    return f"nothing was tested: {describe_end(ended)} and made no request through the proxy"
 
 
 def _explain_resumed(receipt: Receipt) -> str:

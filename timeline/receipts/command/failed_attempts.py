@@ -15,7 +15,14 @@ from ....tape.diff.divergence_types import Divergence, DivergenceKind
 from ....tape.exchange import RequestClass, Seq
 from ....tape.records.events import Event, EventKind
 from ....tape.records.failed_attempt import GREETED, NOTHING_SAID, Attempt, AttemptKind
-from .bypass_remedies import bypass_remedy, distrust_remedy, is_chromium, may_distrust_silently
+from .bypass_remedies import (
+    NOTHING_IN_USE,
+    InUse,
+    bypass_remedy,
+    distrust_remedy,
+    is_chromium,
+    may_distrust_silently,
+)
 
 _CONNECT = "CONNECT"
 _PORTS = {"https": 443, "wss": 443, "http": 80, "ws": 80}
@@ -83,12 +90,15 @@ class Findings:
     """Of a recording: what its clients may have asked, and is not on the tape; in words."""
 
 
-def find_attempts(own: Side, tape: Side | None) -> Findings:
-    """Compare the attempts of a replay with those of its tape, or list those of a recording."""
+def find_attempts(own: Side, tape: Side | None, in_use: InUse = NOTHING_IN_USE) -> Findings:
+    """Compare the attempts of a replay with those of its tape, or list those of a recording.
+
+    in_use: what the run had already, which no advice names.
+    """
     if tape is None:
         compared = summarize(own.attempts)
         rows = [_row(one) for one in compared] + list(_cut_rows(own.cuts, None))
-        warnings, unrecorded = _warnings(compared, own)
+        warnings, unrecorded = _warnings(compared, own, in_use)
         return Findings(rows, [], [], warnings, unrecorded)
     silent = (own.told | tape.told) - own.asked - tape.asked
     compared = compare(own.attempts, tape.attempts)
@@ -99,13 +109,23 @@ def find_attempts(own: Side, tape: Side | None) -> Findings:
         [_row(one, silent) for one in compared] + list(_cut_rows(own.cuts, tape.cuts)),
         [_divergence(one) for one in differing] + [_cut_missed(*one) for one in missed.items()],
         [row for one in differing for row in _egress(one, own)],
-        list(_not_on_tape(tape.passed, own.asked | {_place(one) for one in differing})),
+        [
+            *_not_on_tape(tape.passed, own.asked | {_place(one) for one in differing}, in_use),
+            *_distrusting(compared, own, in_use),
+        ],
         [],
     )
 
 
+def _distrusting(compared: Iterable[Compared], own: Side, in_use: InUse) -> Iterator[str]:
+    """Yield what to do about clients of a replay that distrust the proxy's CA, and so asked nothing of a host."""
+    for one in compared:
+        if one.firm and one.count and _distrusts(one, own) and _place(one) not in own.asked:
+            yield f"{_describe(one)}. {distrust_remedy(one.processes, in_use)}"
+
+
 def _not_on_tape(
-    passed: Iterable[Mapping[str, Any]], reached: set[tuple[str, int]]
+    passed: Iterable[Mapping[str, Any]], reached: set[tuple[str, int]], in_use: InUse
 ) -> Iterator[str]:
     """Yield why a tape has nothing of a host that a replay has come to: the recording let its client pass."""
     for row in passed:
@@ -113,7 +133,7 @@ def _not_on_tape(
             who, place = row["process"] or "a client", f"{row['host']}:{row['port']}"
             yield (
                 f"{place} is not on the tape: {who} did not trust the proxy's CA while it was recorded, so its connections passed"
-                f" untouched, and they lead to nobody now. {distrust_remedy([row['process']])}"
+                f" untouched, and they lead to nobody now. {distrust_remedy([row['process']], in_use)}"
             )
 
 
@@ -199,29 +219,39 @@ def _egress(one: Compared, own: Side) -> Iterator[dict[str, Any]]:
 # ---- after a recording ---------------------------------------------------------------------------
 
 
-def _warnings(compared: list[Compared], own: Side) -> tuple[list[str], list[str]]:
+def _warnings(compared: list[Compared], own: Side, in_use: InUse) -> tuple[list[str], list[str]]:
     """Give a sentence for each attempt, and which of them hide something from the tape."""
     told, unrecorded = [], []
     for one in compared:
-        first = one.first
         if not one.firm:
             continue  # of a pool, or made ahead
-        sentence = f"{_count(one)} {'at' if not first.host else 'to'} {first.place}{_by(one)}: {first.detail}"
-        distrusts = first.distrusted or (
-            first.kind in (AttemptKind.EMPTY_TUNNEL, AttemptKind.FAILED_HANDSHAKE)
-            and _place(one) not in own.asked | own.told
-            and first.detail != NOTHING_SAID
-            and may_distrust_silently(one.processes, greeted=first.detail == GREETED)
-        )
-        told.append(f"{sentence}. {_remedy(one, distrusts)}")
+        distrusts = _distrusts(one, own)
+        told.append(f"{_describe(one)}. {_remedy(one, distrusts, in_use)}")
         if distrusts:
-            unrecorded.append(sentence)
+            unrecorded.append(_describe(one))
     for (method, url), count in own.cuts.items():
         times = "" if count == 1 else f" ({count} times)"
         told.append(
             f"cut request: the client left before {method} {url} had ended{times}. It was not sent on, and is not on the tape"
         )
     return told, unrecorded
+
+
+def _describe(one: Compared) -> str:
+    first = one.first
+    where = "at" if not first.host else "to"
+    return f"{_count(one)} {where} {first.place}{_by(one)}: {first.detail}"
+
+
+def _distrusts(one: Compared, own: Side) -> bool:
+    """Say whether a client distrusts the proxy's CA, as it said or as it seems."""
+    first = one.first
+    return first.distrusted or (
+        first.kind in (AttemptKind.EMPTY_TUNNEL, AttemptKind.FAILED_HANDSHAKE)
+        and _place(one) not in own.asked | own.told
+        and first.detail != NOTHING_SAID
+        and may_distrust_silently(one.processes, greeted=first.detail == GREETED)
+    )
 
 
 def _count(one: Compared) -> str:
@@ -233,10 +263,10 @@ def _by(one: Compared) -> str:
     return f", by {', '.join(one.processes)}" if one.processes else ""
 
 
-def _remedy(one: Compared, distrusts: bool) -> str:
+def _remedy(one: Compared, distrusts: bool, in_use: InUse) -> str:
     """Say what can be done about it."""
     if distrusts:
-        return distrust_remedy(one.processes)
+        return distrust_remedy(one.processes, in_use)
     match one.first.kind:
         case AttemptKind.MALFORMED_REQUEST:
             return (
@@ -250,38 +280,44 @@ def _remedy(one: Compared, distrusts: bool) -> str:
 
 
 def find_bypassed(
-    sockets: Iterable[Mapping[str, Any]], capture: Mapping[str, Any] | None = None
+    sockets: Iterable[Mapping[str, Any]], in_use: InUse = NOTHING_IN_USE
 ) -> Iterator[tuple[str, str]]:
     """Yield what went past the proxy while recording, in words, each with what to do about it.
 
     sockets: rows of `Receipt.foreign`. Questions to DNS are none of them: what is asked of an address that they gave is.
-    capture: `Receipt.capture`.
+    in_use: what has not helped.
     """
     by_process: dict[str, list[str]] = {}
+    ports: dict[str, list[int]] = {}
     for row in sockets:
         if row["port"] != _DNS:
             host = f"[{row['address']}]" if ":" in row["address"] else row["address"]
             by_process.setdefault(row["process"], []).append(
                 f"{row['protocol']} {host}:{row['port']}"
             )
+            if row["protocol"] == "tcp":
+                ports.setdefault(row["process"], []).append(row["port"])
     for process, places in by_process.items():
         more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
         said = f"{process or 'a client'} went past the proxy, to {', '.join(places[:_SHOWN])}{more}"
-        yield said, f"Nothing of it is on the tape: {bypass_remedy([process], capture)}"
+        yield (
+            said,
+            f"Nothing of it is on the tape: {bypass_remedy([process], in_use, ports.get(process, ()))}",
+        )
 
 
-def find_passed(capture: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+def find_passed(in_use: InUse) -> Iterator[tuple[str, str]]:
     """Yield what the capture of a recording has let pass as it was, in words, each with what to do about it.
 
-    capture: `Receipt.capture`.
+    in_use: with its capture.
     """
-    for row in (capture or {}).get("passed", ()):
+    for row in (in_use.capture or {}).get("passed", ()):
         host = f"[{row['host']}]" if ":" in row["host"] else row["host"]
         who, place = row["process"] or "a client", f"{host}:{row['port']}"
         many = "once" if row["count"] == 1 else f"{row['count']} times"
         if row["why"] == "distrusts":
             said = f"{who} does not trust the proxy's CA: after its first try its connections to {place} passed untouched ({many})"
-            yield said, distrust_remedy([row["process"]])
+            yield said, distrust_remedy([row["process"]], in_use)
         else:
             said = f"{who} spoke no HTTP with {place}: that passed untouched ({many})"
             yield said, "Nothing of it is on the tape: only HTTP, WebSockets and gRPC are recorded"
@@ -316,7 +352,3 @@ def find_blind_spots(capture: Mapping[str, Any] | None) -> Iterator[str]:
         yield f"{name or 'a process'} cannot be looked into: where it connected to is not known{times}"
     for name in capture["rings"]:
         yield f"{name or 'a process'} uses io_uring: connections that it makes by that are not seen"
-
-
-NOTHING = "nothing was recorded: the command made no request through the proxy"
-NOTHING_REMEDY = "If it does make requests, its client reads no proxy variables: {}. `playhead doctor` tries the clients of this machine"

@@ -3,7 +3,7 @@
 What a sandbox refused, what a capture let pass, sockets that led elsewhere, and programs of the command's own that it spoke to.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +12,9 @@ from ....tape.records.events import Event, EventKind
 from ..bounded_rows import BoundedRows, add_row, bound_rows, total_of
 from ..safe_terminal_text import ROWS, TEXT, plain, titled_rows
 from ..warnings_and_hints import Advice
-from .bypass_remedies import bypass_remedy
+from .bypass_remedies import InUse
+from .command_end import CommandEnd
 from .failed_attempts import (
-    NOTHING,
-    NOTHING_REMEDY,
     Findings,
     Side,
     find_attempts,
@@ -24,6 +23,7 @@ from .failed_attempts import (
     find_lost,
     find_passed,
 )
+from .nothing_recorded import NOTHING, explain_nothing, find_tried
 
 _PROGRAMS = 5
 """Programs of the command's own that are shown."""
@@ -67,32 +67,47 @@ class PastProxy:
         """Take in an event of the tape's log."""
         self._recorded.take(event)
 
-    def close(self, *, playing: bool) -> Findings:
-        """List what came to nothing, of a replay compared with its tape; give all that was found."""
-        found = find_attempts(self._own, self._recorded if playing else None)
+    def close(self, in_use: InUse, *, playing: bool) -> Findings:
+        """List what came to nothing, of a replay compared with its tape; give all that was found.
+
+        in_use: what the run had already, which no advice names.
+        """
+        found = find_attempts(self._own, self._recorded if playing else None, in_use)
         for row in found.rows:
             add_row(self.attempts, row)
         for row in found.egress:
             add_row(self.egress, row)
         return found
 
-    def find_unrecorded(self, found: Findings, requests: int, advice: Advice) -> None:
+    def find_unrecorded(
+        self,
+        found: Findings,
+        requests: int,
+        advice: Advice,
+        in_use: InUse,
+        command: CommandEnd,
+        refused: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         """Say what a recording has missed, and what to do about it.
 
         found: given by `close`.
         requests: of the run.
+        command: how it ended.
+        refused: what the sandbox has refused on loopback.
         """
         bypassed = [
             *find_lost(self.capture),
-            *find_bypassed(self.foreign, self.capture),
-            *find_passed(self.capture),
+            *find_bypassed(self.foreign, in_use),
+            *find_passed(in_use),
         ]
         said = [text for text, _ in bypassed] + found.unrecorded
-        if not requests:
-            names = [row["process"] for row in self.foreign]
-            remedy = NOTHING_REMEDY.format(bypass_remedy(names, self.capture))
+        if not requests and bypassed:
             said.insert(0, NOTHING)
-            advice.warnings.insert(0, f"{NOTHING}. {remedy}")
+        elif not requests and not found.unrecorded:  # else it came to the proxy, and left
+            tried = find_tried(in_use, self.egress, refused)
+            nothing, remedy = explain_nothing(command.child_exit, tried, in_use)
+            said.insert(0, nothing)
+            advice.warnings.insert(0, f"{nothing}. {remedy}")
         self.unrecorded = bound_rows(said)
         told = [f"{text}. {remedy}" for text, remedy in bypassed]
         for text in (*told, *found.warnings, *find_blind_spots(self.capture)):

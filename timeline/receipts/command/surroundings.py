@@ -66,6 +66,11 @@ class Surroundings:
         return any(row["connections"] for row in self.seen("services"))
 
     @property
+    def has_preload(self) -> bool:
+        """Whether programs of the command had the preload."""
+        return bool(self.determinism and self.determinism["preloaded"])
+
+    @property
     def clock(self) -> str:
         """How much of the clock and randomness was repeated: `live`, `in part` or `full`."""
         told = self.determinism

@@ -6,7 +6,12 @@ import pytest
 
 from playhead.tape.records.events import Event, EventKind
 from playhead.tape.records.failed_attempt import GREETED, Attempt, AttemptKind
-from playhead.timeline.receipts.command.bypass_remedies import bypass_remedy, distrust_remedy
+from playhead.timeline.receipts.command.bypass_remedies import (
+    InUse,
+    bypass_remedy,
+    distrust_remedy,
+)
+from playhead.timeline.receipts.command.command_end import CommandEnd
 from playhead.timeline.receipts.command.failed_attempts import (
     Findings,
     Side,
@@ -189,6 +194,46 @@ def test_a_remedy_suits_its_process(process: str, variable: str, preload: bool) 
     assert "--capture" in told
 
 
+def test_a_remedy_names_nothing_that_is_in_use() -> None:
+    """Playhead sets the variables of a command that it starts; a preload and a sandbox are there once."""
+    started = distrust_remedy(["python3.13"], InUse(is_launched=True))
+    assert "`playhead env`" not in started
+    assert "have it load the file that SSL_CERT_FILE names" in started
+    assert "--determinism" in started
+    assert "--capture" in started
+    everything = InUse(is_launched=True, is_contained=True, has_preload=True)
+    for remedy in (distrust_remedy, bypass_remedy):
+        assert "--" not in remedy(["python3.13"], everything)
+
+
+@pytest.mark.parametrize(
+    ("in_use", "then"),
+    [
+        (InUse(), "and record with --sandbox notify (on Linux) or --capture"),
+        (InUse(capture={"off": "EBUSY", "ports": [80, 443]}), "--capture"),
+        (InUse(capture={"off": "", "ports": [80, 443]}), "and record in the same way"),
+        (InUse(is_contained=True), "and record in the same way"),
+    ],
+)
+def test_ports_that_were_seen_are_named_as_the_configuration_takes_them(
+    in_use: InUse, then: str
+) -> None:
+    """Those that are led to the proxy anyway are not."""
+    told = bypass_remedy(["python3"], in_use, [7850, 443, 7850])
+    assert "add `sandbox: {ports: [7850]}` to the configuration" in told
+    assert then in told
+    ((_, remedy),) = find_bypassed([socket(7850)], in_use)
+    assert "sandbox: {ports: [7850]}" in remedy
+
+
+def test_a_replay_whose_client_distrusts_the_proxy_is_told_what_to_do() -> None:
+    """Also where its tape has the same; not of a host that answered it."""
+    (told,) = find([DISTRUST], [DISTRUST]).warnings
+    assert "SSL_CERT_FILE" in told
+    assert find([asked(), DISTRUST], [asked(), DISTRUST]).warnings == []
+    assert find([], [DISTRUST]).warnings == []
+
+
 def test_a_remedy_for_chromium_names_the_database_of_its_user() -> None:
     """It reads no variable, and not the system's roots: `--capture` would not help."""
     told = distrust_remedy(["chromium"])
@@ -200,18 +245,24 @@ def test_a_remedy_for_chromium_names_the_database_of_its_user() -> None:
 def test_who_goes_past_is_told_of_the_capture_without_a_sandbox_unless_it_was_on() -> None:
     """Where it was tried already, it has not helped."""
     assert "--sandbox notify" in bypass_remedy(["curl"])
-    assert "--sandbox notify" not in bypass_remedy(["curl"], {"off": "EBUSY"})
-    ((_, remedy),) = find_bypassed([socket(443)], {"off": ""})
-    assert "--sandbox notify" not in remedy
+    for off in ("EBUSY", ""):
+        in_use = InUse(capture={"off": off})
+        assert "--sandbox notify" not in bypass_remedy(["curl"], in_use)
+        ((_, remedy),) = find_bypassed([socket(443)], in_use)
+        assert "--sandbox notify" not in remedy
 
 
 def test_a_capture_that_ended_too_early_has_missed_something() -> None:
     """Nobody knows what went past since: the recording is not taken for whole."""
-    capture = {"no_new_privileges": False, "blind": "", "unseen": {}, "rings": {}, "passed": ()}
+    capture = {
+        **{"no_new_privileges": False, "off": "", "blind": "", "unseen": {}, "rings": {}},
+        "passed": (),
+    }
     for lost in (False, True):
         found = PastProxy(capture={**capture, "lost": lost})
         advice = Advice()
-        found.find_unrecorded(found.close(playing=False), 1, advice)
+        in_use = InUse(capture=found.capture)
+        found.find_unrecorded(found.close(in_use, playing=False), 1, advice, in_use, CommandEnd(0))
         assert bool(found.unrecorded) is bool(advice.warnings) is lost
     assert "the capture ended before the command did" in found.unrecorded_lines()[0]
 
