@@ -195,7 +195,8 @@ def _check_version(value: Value, name: str) -> None:
 
 
 def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    """Give a flag as it is typed: `record` and `replay` have one of the same name, over different keys."""
+    return f"--{'sandbox' if name == 'capture' else name.replace('_', '-')}"
 
 
 def _set[T](section: T, way: str, texts: tuple[str, ...]) -> T:

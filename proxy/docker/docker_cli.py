@@ -29,7 +29,7 @@ class Docker:
         if found is None:
             raise EngineError(
                 "there is no `docker` in PATH, which --sandbox docker needs",
-                "install Docker, or replay without an image in a sandbox of Playhead's own",
+                "install Docker, or run the command on this machine: leave out --sandbox docker and --image",
             )
         self.program = found
 

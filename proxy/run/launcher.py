@@ -827,7 +827,11 @@ def show(receipt: Receipt, output: Output, seed: bytes, file: ReceiptFile | None
             file.write(f"{document}\n".encode())
         except OSError as error:
             written = False
-            print_status(f"playhead: cannot write the receipt to {file.path}: {error}")
+            why = error.strerror or error
+            print_status(f"playhead: cannot write the receipt to {file.path}: {why}")
+            print_status(
+                f"  hint: `playhead receipt {shell_word(receipt.run)} --json` prints it again"
+            )
     if not output.quiet:
         print_status(document if output.as_json else render_receipt(receipt))
     return written

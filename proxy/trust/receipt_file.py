@@ -13,6 +13,8 @@ from pathlib import Path
 
 from ..errors import EngineError
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
 
 class ReceiptFile:
     """A place for one receipt. Open it before the command runs, write it afterwards, close it."""
@@ -21,7 +23,7 @@ class ReceiptFile:
         """Hold the folder.
 
         kept: files and folders that a receipt never replaces, nor anything in them: the store, the configuration, keys.
-        Raises: EngineError, where it is not there, is one of `kept`, or something else than a file has the name.
+        Raises: EngineError, where it is not there, takes no file, is one of `kept`, or something else than a file has the name.
         """
         self.path = path
         try:
@@ -38,24 +40,36 @@ class ReceiptFile:
         except OSError as error:
             raise _unusable(path, str(error.strerror)) from error
         try:
-            found = os.stat(path.name, dir_fd=self._folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return
+            self._require_place()
         except OSError as error:
             self.close()
             raise _unusable(path, str(error.strerror)) from error
-        if not stat.S_ISREG(found.st_mode):
+        except EngineError:
             self.close()
-            kind = "a link" if stat.S_ISLNK(found.st_mode) else "no file"
-            raise _unusable(path, f"it is {kind}, and no link is followed")
+            raise
+
+    def _require_place(self) -> None:
+        """Have the folder take a file, and the name be free or a file's. Raises: EngineError; OSError."""
+        name, folder = self.path.name, self._folder
+        with contextlib.suppress(FileNotFoundError):
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISREG(found.st_mode):
+                kind = "a link" if stat.S_ISLNK(found.st_mode) else "no file"
+                raise _unusable(self.path, f"it is {kind}, and no link is followed")
+        # Tried, before a command has run for nothing: rights alone do not say it (read-only disks, quotas).
+        temporary = self._temporary()
+        os.close(os.open(temporary, _NEW, 0o600, dir_fd=folder))
+        os.unlink(temporary, dir_fd=folder)
+
+    def _temporary(self) -> str:
+        return f".{self.path.name[:200]}.{secrets.token_hex(8)}"
 
     def write(self, text: bytes) -> None:
         """Have the file hold this, with mode 0600. Raises: OSError."""
         name, folder = self.path.name, self._folder
-        temporary = f".{name[:200]}.{secrets.token_hex(8)}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        temporary = self._temporary()
         try:
-            with open(os.open(temporary, flags, 0o600, dir_fd=folder), "wb") as file:
+            with open(os.open(temporary, _NEW, 0o600, dir_fd=folder), "wb") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -75,5 +89,5 @@ class ReceiptFile:
 def _unusable(path: Path, why: str) -> EngineError:
     return EngineError(
         f"cannot write the receipt to {str(path)!r}: {why}",
-        "name a file in a folder that is there; --json prints it",
+        "name a file in a folder that is there and that you may write to; --json prints it",
     )

@@ -854,6 +854,8 @@ def test_flags_keep_what_stands_beside_them() -> None:
         ({"ca_dir": "", "run": "a:b"}, ["--run: 'a:b' is no run name", "--ca-dir: '' is no path"]),
         ({"run": "latest"}, ["--run: 'latest' is reserved: it stands for the newest recording"]),
         ({"run": "--"}, ["--run: '--' begins with `-`, as an option does: was the name left out?"]),
+        ({"capture": "bogus"}, ["--sandbox: unknown value 'bogus'; expected"]),
+        ({"sandbox": "bogus"}, ["--sandbox: unknown value 'bogus'; expected"]),
         ({"upstream_ca": "a\nb"}, ["--upstream-ca: 'a\\nb' is no path"]),
         (
             {"allow_model_drift": ("a=b", "gpt-5")},

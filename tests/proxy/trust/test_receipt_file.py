@@ -40,6 +40,24 @@ def test_what_cannot_be_a_file_is_said(name: str, kept: list[Path], tmp_path: Pa
         ReceiptFile(tmp_path / name, kept)
 
 
+@pytest.mark.parametrize("name", ["/sys/receipt.json", "/proc/self/receipt.json"])
+def test_a_folder_that_takes_no_file_is_refused_before_a_command_runs(name: str) -> None:
+    """For root too, as on a disk that is read only."""
+    with pytest.raises(EngineError, match=f"cannot write the receipt to '{name}': ") as caught:
+        ReceiptFile(Path(name))
+    assert "you may write to" in caught.value.hint
+    assert "Errno" not in str(caught.value)
+
+
+def test_the_place_is_left_as_it_was(tmp_path: Path) -> None:
+    """That a file can be made is tried; what was there stays until a receipt is written."""
+    place = tmp_path / "receipt.json"
+    place.write_text("old")
+    ReceiptFile(place).close()
+    assert [path.name for path in tmp_path.iterdir()] == ["receipt.json"]
+    assert place.read_text() == "old"
+
+
 def test_a_file_beside_the_store_is_written(kept: list[Path], tmp_path: Path) -> None:
     """With mode 0600; a name that only begins like the store's is another."""
     file = ReceiptFile(tmp_path / "store.json", kept)
