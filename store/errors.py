@@ -22,6 +22,9 @@ class StoreTooNew(StoreError):
 class StoreUnwritable(StoreError):
     """The store cannot be written: read-only, full, or somebody else's."""
 
+    is_said: bool = False
+    """Whether the log says it already."""
+
 
 class UnknownRun(StoreError):
     """No run has this name."""

@@ -100,7 +100,7 @@ def runs(
             ]
         )
     else:
-        words = {number: one.verdict.value for number, one in outcomes.items() if one.by}
+        words = {number: one.words for number, one in outcomes.items() if one.words}
         click.echo(render_runs(listed, words))
     return 0
 

@@ -198,7 +198,9 @@ class Writer:
             if self.failed is not None and not entry.vital:
                 self._count([entry])
                 # A new one each time: an exception that is raised again keeps every frame it passed.
-                raise StoreUnwritable(str(self.failed), self.failed.hint)
+                again = StoreUnwritable(str(self.failed), self.failed.hint)
+                again.is_said = True
+                raise again
             if self._closing:
                 raise StoreUnwritable("the store is closed", "open it again to write to it")
             self._entries.append(entry)
@@ -282,8 +284,9 @@ class Writer:
             f"cannot write the store {self._path}: {why}",
             "free space or make the folder writable: writing then resumes by itself; stored runs are intact",
         )
+        failure.is_said = True
         if self.failed is None:
-            logger.error("%s", failure)
+            logger.error("%s; %s", failure, failure.hint)
             self.outages += 1
         with self._condition:
             self.failed = failure

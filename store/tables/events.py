@@ -164,21 +164,24 @@ class EventLog:
             yield from page
             after = page[-1].number
 
-    def of_kind(self, info: RunInfo, kind: EventKind, page_events: int = _PAGE) -> Iterator[Event]:
-        """Read the events of one kind, as `all` does; others are passed over without being unpacked.
+    def of_kind(
+        self, info: RunInfo, *kinds: EventKind, page_events: int = _PAGE
+    ) -> Iterator[Event]:
+        """Read the events of some kinds, as `all` does; others are passed over without being unpacked.
 
         Raises: LogCorrupt.
         """
-        sign, after = pack_map({"k": kind.value})[1:], 0
+        signs, after = [pack_map({"k": kind.value})[1:] for kind in kinds], 0
         while page := self._checked_page(info, after, page_events):
             for number, value, problem in page:
                 try:
                     if problem:
                         raise BadRecord(problem)
-                    event = decode_event(value, number) if sign in value else None
+                    is_likely = any(sign in value for sign in signs)
+                    event = decode_event(value, number) if is_likely else None
                 except BadRecord as error:
                     raise LogCorrupt(f"run {info.id}, event {number}: {error}") from error
-                if event is not None and event.kind is kind:
+                if event is not None and event.kind in kinds:
                     yield event
             after = page[-1].number
 

@@ -16,6 +16,7 @@ from playhead.store import Store
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.needs import need
 from playhead.tests.support.origins import Origin
+from playhead.tests.support.process import playhead
 from playhead.timeline import build, render_receipt
 
 _SCRIPT = """
@@ -91,7 +92,14 @@ def test_a_full_disk_refuses_until_there_is_room(tmp_path: Path, origin: Origin)
     assert told["again"]
     assert told["after"] == [200]
     assert done.run.returncode == 2
-    assert "cannot write the store" in done.run.stderr
+    told_once, *rest = [
+        line for line in done.run.stderr.splitlines() if line.startswith("playhead: cannot write")
+    ]
+    assert not rest
+    assert "free space or make the folder writable" in told_once
+    assert "hook" not in done.run.stderr
+    assert "the recording is not whole: free space where the store is" in done.run.stderr
+    assert "ok, gap" in playhead("runs", "--store", done.store).stdout
     with Store.open(done.store, readonly=True) as store:
         info = store.runs.get("r")
         receipt = build(store, info)

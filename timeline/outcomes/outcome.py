@@ -4,8 +4,8 @@ The first of these that says anything counts: the labels that a person gave it, 
 of its command. Of several words of one sort the bad ones count.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ...store import RunInfo, RunStatus, Store
@@ -32,6 +32,13 @@ class Outcome:
     """`label`, `agent`, `exit code` or `recovered`; empty where nobody says anything."""
     text: str = ""
     """The label, the agent's words, or the code."""
+    has_gap: bool = False
+    """Whether not all of the run could be written."""
+
+    @property
+    def words(self) -> str:
+        """Give it for a listing; empty where there is nothing to say."""
+        return ", ".join([*[self.verdict.value][: bool(self.by)], *["gap"][: self.has_gap]])
 
     @property
     def is_ok(self) -> bool:
@@ -74,7 +81,16 @@ def read_outcome(store: Store, info: RunInfo) -> Outcome:
 
     Raises: LogCorrupt.
     """
-    return find_outcome(info, store.events.of_kind(info, EventKind.NOTED))
+    gaps: list[Event] = []
+
+    def read() -> Iterator[Event]:
+        for event in store.events.of_kind(info, EventKind.NOTED, EventKind.GAP):
+            if event.kind is EventKind.GAP:
+                gaps.append(event)
+            yield event
+
+    found = find_outcome(info, read())
+    return replace(found, has_gap=bool(gaps))
 
 
 def outcome_json(outcome: Outcome) -> dict[str, str | None]:

@@ -322,6 +322,8 @@ def render_receipt(receipt: Receipt) -> str:
     lines += requests.telemetry_lines()
     lines += parts.secrets.lines()
     lines += parts.gaps.lines()
+    if parts.gaps.rows and not receipt.is_playback:
+        lines.append("the recording is not whole: free space where the store is, then record again")
     lines += parts.limits.lines()
     lines += parts.matches.drift_lines()
     recording = receipt.mode == Mode.RECORD.value

@@ -130,6 +130,6 @@ class TableAddonManager(addonmanager.AddonManager):
         """Log a failure with its place; one that a person can mend in a sentence, and once, as each request meets it again."""
         if not isinstance(error, PlayheadError):
             logger.error("hook %s failed: %s", name, error, exc_info=error)
-        elif str(error) not in self._told:
+        elif str(error) not in self._told and not getattr(error, "is_said", False):
             self._told.append(str(error))
-            logger.error("hook %s failed: %s", name, error)
+            logger.error("%s%s", error, f"; {error.hint}" if error.hint else "")

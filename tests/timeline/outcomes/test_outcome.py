@@ -9,7 +9,7 @@ from playhead.store import RunInfo
 from playhead.store.tables.run_info import RunStatus
 from playhead.tape.exchange import RunId
 from playhead.tape.records.events import Event, EventKind
-from playhead.timeline.outcomes.outcome import find_outcome
+from playhead.timeline.outcomes.outcome import Outcome, Verdict, find_outcome
 
 RUN = RunInfo(1, RunId("run"), "record", 1, RunStatus.SEALED)
 CODE_0, CODE_1 = {"child_exit": 0}, {"child_exit": 1}
@@ -45,3 +45,12 @@ def test_a_run_whose_process_died_has_failed() -> None:
     """Nobody lived to say it."""
     died = replace(RUN, status=RunStatus.RECOVERED, end="its process died")
     assert find_outcome(died, []).verdict.value == "failed"
+
+
+@pytest.mark.parametrize(
+    ("by", "has_gap", "words"),
+    [("", False, ""), ("", True, "gap"), ("label", False, "ok"), ("label", True, "ok, gap")],
+)
+def test_a_listing_names_a_gap(by: str, has_gap: bool, words: str) -> None:
+    """Beside the outcome, and where nobody says anything of that."""
+    assert Outcome(Verdict.OK, by, has_gap=has_gap).words == words

@@ -154,7 +154,24 @@ async def test_a_full_disk_is_explained_to_the_client_and_logged_once(
         text = flow.response.text or ""
         assert "cannot write the store /s: its disk is full; free space" in text
         assert "internal error" not in text
-    assert caplog.text.count("its disk is full") == 1
+    assert caplog.text.count("its disk is full; free space") == 1
+    assert "hook" not in caplog.messages[0]
+
+
+@WAYS
+async def test_what_the_store_has_said_is_not_said_again(
+    way: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It logs that it cannot be written, once."""
+
+    class Said(Full):
+        def request(self, _: object) -> None:
+            error = StoreUnwritable("its disk is full", "free space")
+            error.is_said = True
+            raise error
+
+    await way(_manager(Said()), HttpRequestHook(tflow.tflow()))
+    assert caplog.text == ""
 
 
 @WAYS
