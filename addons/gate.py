@@ -82,7 +82,11 @@ class Gate:
             **more,
         )
         logger.warning(
-            "%s: %s %s is %s", approval.name, request.method, request.url, approval.reason
+            "%s: %s %s is %s; rule with: playhead gates",
+            approval.name,
+            request.method,
+            request.url,
+            approval.reason,
         )
         pending.held.ask(approval)
         decided = ApprovalDecision(Ruling.ENDED)

@@ -33,6 +33,7 @@ from ...timeline import Receipt, build, exit_code, render_receipt
 from ...timeline.lookup.crashed_runs import find_crashed, find_first
 from ...timeline.lookup.missing_exchange_error import no_exchange
 from ...timeline.receipts.command.command_end import find_files
+from ...timeline.receipts.render_text import explain_exit
 from ..capture import KINDS
 from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
@@ -432,6 +433,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
     if work.problem is not None:
         raise work.problem
     if not written or receipt.changed:
+        _tell_reason(receipt, output)
         return ExitCode.UNTESTABLE
     if config.mode is Mode.RECORD:
         gap = receipt.gaps and config.on_full is not OnFull.PASS
@@ -439,10 +441,18 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         return code or (ExitCode.USAGE if gap or missed else 0)
     # `git bisect run` takes a code of 128 and more, such as that of a signal, for the end of all: right after Ctrl-C alone.
     verdict = exit_code(receipt)
+    _tell_reason(receipt, output)
     if verdict != ExitCode.LEAKED and _is_interrupted(code, receipt):
         print_status("playhead: the command was interrupted: exit code 130")
         return ExitCode.INTERRUPTED
     return verdict or (code if code == ExitCode.INTERRUPTED else min(code, _OWN))
+
+
+def _tell_reason(receipt: Receipt, output: Output) -> None:
+    """Say why nothing was tested, where no receipt says so: nothing else is said then."""
+    if output.quiet and exit_code(receipt) == ExitCode.UNTESTABLE:
+        reason = explain_exit(receipt, ExitCode.UNTESTABLE)
+        print_status(f"playhead: exit code {ExitCode.UNTESTABLE.value}: {reason}")
 
 
 def _is_interrupted(code: int, receipt: Receipt) -> bool:

@@ -231,8 +231,10 @@ def _leave(sock: socket.socket, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["fin", "rst", "pipelined"])
-async def test_a_client_that_leaves_takes_its_request_with_it(tmp_path: Path, how: str) -> None:
-    """It is held no more, at once, and nothing is sent."""
+async def test_a_client_that_leaves_takes_its_request_with_it(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is held no more, at once, and nothing is sent; how to rule was said when it came."""
     async with gated(tmp_path, Gate()) as (running, origin, said):
         sock = _ask(running, origin, 1)
         await held(running)
@@ -244,6 +246,7 @@ async def test_a_client_that_leaves_takes_its_request_with_it(tmp_path: Path, ho
         (rule,) = events(running, "tape", EventKind.RULED)
         assert rule["ruling"] == "left"
         assert not said.counts
+    assert caplog.text.count("; rule with: playhead gates") == 1
 
 
 async def test_nothing_is_sent_once_the_client_has_left(tmp_path: Path) -> None:

@@ -513,6 +513,9 @@ def test_the_receipt_as_json_and_not_at_all(
     done = playhead(*quiet, *child(f"{PLAY}; print('out')"), env=env)
     assert (done.returncode, done.stdout) == (125, "")
     assert "cannot write the receipt to" in done.stderr, done.stderr
+    done = playhead("replay", "-q", "tape", "--store", store, "--", "true", env=env)
+    why = "nothing was tested: the agent made no request through the proxy"
+    assert (done.returncode, done.stderr) == (125, f"playhead: exit code 125: {why}\n")
 
 
 def test_what_cannot_be_replayed_is_untestable(

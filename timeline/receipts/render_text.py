@@ -318,6 +318,10 @@ def render_receipt(receipt: Receipt) -> str:
         lines += _playback(receipt)
     else:
         lines.append(requests.recorded_line(receipt.status))
+        if parts.command.ended.child_exit == ExitCode.INTERRUPTED and requests.total:
+            lines.append(
+                "the command was interrupted (130): what it would have asked for after that is not on the tape"
+            )
         lines += past_proxy.unrecorded_lines()
     lines += requests.telemetry_lines()
     lines += parts.secrets.lines()
@@ -332,7 +336,7 @@ def render_receipt(receipt: Receipt) -> str:
     lines += parts.injected.lines()
     lines += parts.contracts.lines()
     lines += parts.gates.lines()
-    lines += parts.divergences.lines(receipt.root_after)
+    lines += parts.divergences.lines(receipt.root_after, receipt.run)
     if not parts.divergences.rows:
         lines += requests.refused_lines()
     lines += parts.left_on_tape.lines(requests.counts[UNUSED])
@@ -344,6 +348,7 @@ def render_receipt(receipt: Receipt) -> str:
     lines += parts.gaps.lines_of_sinks()
     lines += parts.surroundings.lines()
     lines += parts.advice.lines()
+    lines += parts.matches.profiles.hint_lines()
     if receipt.is_playback:
         lines += _end(receipt)
     return "\n".join(lines)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from playhead.store import RunInfo, RunStatus
 from playhead.tape.exchange import Exchange, Headers, Redaction, RunId, Secret
+from playhead.tape.exit_codes import ExitCode
 from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import make_exchange, make_request, make_response
 from playhead.tests.support.strategies import exchanges
@@ -27,10 +28,14 @@ from playhead.timeline.receipts.answers.divergences import Divergences
 from playhead.timeline.receipts.answers.left_on_tape import LeftOnTape
 from playhead.timeline.receipts.answers.matches import Matches, OptIn
 from playhead.timeline.receipts.answers.request_outcomes import Requests
+from playhead.timeline.receipts.command.command_end import CommandAccount, CommandEnd
 from playhead.timeline.receipts.command.proxy_bypass import PastProxy
 from playhead.timeline.receipts.command.surroundings import Surroundings
 from playhead.timeline.receipts.effects import Effect, summarise
+from playhead.timeline.receipts.gaps import GapRow, Gaps
+from playhead.timeline.receipts.interventions.gates import GateRow
 from playhead.timeline.receipts.receipt_parts import Parts
+from playhead.timeline.receipts.render_text import explain_exit
 from playhead.timeline.receipts.safe_terminal_text import plain, plain_lines
 from playhead.timeline.receipts.tape import TapeAccount
 from playhead.timeline.receipts.warnings_and_hints import Advice
@@ -310,3 +315,82 @@ def test_an_answer_of_a_persons_own_is_no_divergence() -> None:
     receipt = Receipt("r@1", "r", "playback", "sealed", parts=Parts(Requests(2, counts)))
     assert exit_code(receipt) == 121
     assert "you answered for the tape at a breakpoint" in render_receipt(receipt)
+
+
+def test_the_cause_stands_above_the_hint_at_a_profile() -> None:
+    """It is for the next time, and says nothing of why this run diverged."""
+    receipt = hostile_receipt("x")
+    receipt.parts.matches.profiles.unprofiled["other-cli"] = None
+    receipt.parts.divergences = Divergences([divergence("x")], root=divergence("x"))
+    shown = render_receipt(receipt)
+    assert 0 < shown.index("diverged:") < shown.index("no profile for the client other-cli")
+
+
+@pytest.mark.parametrize(
+    ("followed", "lists"),
+    [
+        ({"changed": 2, "unused": 2}, " (playhead receipt r@1 --all lists them)"),
+        ({"unused": 2}, ""),
+    ],
+)
+def test_what_lists_the_others_is_named_if_it_shows_more(
+    followed: dict[str, int], lists: str
+) -> None:
+    """What was unused is listed anyway."""
+    found = Divergences([divergence("x")], root=divergence("x"), followed=Counter(followed))
+    receipt = Receipt("r@1", "r", "playback", "sealed", parts=Parts(divergences=found))
+    kinds = ", ".join(f"{count} {kind}" for kind, count in followed.items())
+    line = f"  followed by {sum(followed.values())} more: {kinds}{lists}"
+    assert line in render_receipt(receipt).splitlines()
+
+
+@pytest.mark.parametrize(("code", "told"), [(130, True), (1, False), (0, False)])
+def test_a_recording_that_was_interrupted_says_so(code: int, told: bool) -> None:
+    """It is not whole; one without a request says it in another line."""
+    parts = Parts(Requests(1), command=CommandAccount(CommandEnd(code)))
+    shown = render_receipt(Receipt("r", None, "record", "sealed", parts=parts))
+    assert ("the command was interrupted (130)" in shown) is told
+
+
+@pytest.mark.parametrize(
+    ("code", "attempts", "why"),
+    [
+        (0, [], "the agent made no request through the proxy"),
+        (2, [], "the command failed by itself, with 2, and made no request through the proxy"),
+        (127, [], "the command failed by itself, with 127 (no such command), and made no request"),
+        (1, [{"count": 1}], "the command came to the proxy, and asked for nothing there"),
+        (1, [{"count": 0}], "the command failed by itself, with 1, and made no request"),
+    ],
+)
+def test_why_nothing_was_tested(code: int, attempts: list[dict[str, Any]], why: str) -> None:
+    """A client that came to the proxy and left is not told that it made no request."""
+    parts = Parts(command=CommandAccount(CommandEnd(code)), past_proxy=PastProxy(attempts=attempts))
+    receipt = Receipt("r@1", "r", "playback", "sealed", parts=parts)
+    assert explain_exit(receipt, ExitCode.UNTESTABLE).startswith(f"nothing was tested: {why}")
+
+
+def test_a_recording_with_a_gap_says_what_to_do() -> None:
+    """A replay of it cannot be faithful."""
+    parts = Parts(gaps=Gaps([GapRow(1, 2, "its disk is full", 0, 0, 0)]))
+    shown = render_receipt(Receipt("r", None, "record", "sealed", parts=parts))
+    assert "the recording is not whole: free space where the store is, then record again" in shown
+
+
+def test_a_client_that_left_a_gate_waited_too_short() -> None:
+    """What to do is in its line."""
+    row = GateRow(2, "POST", "https://a.test/", "d", "held", ruling="left", waited_s=5.0)
+    assert "its client waited 5.0 s, too short for a ruling" in str(row)
+    assert "raise the agent's timeout" in str(row)
+    assert "after 5.0 s" in str(replace(row, ruling="denied"))
+
+
+@pytest.mark.parametrize("files", [None, {"empty": []}])
+def test_folders_that_were_not_searched_are_told_with_what_searches_them(
+    files: dict[str, Any] | None,
+) -> None:
+    """In one line, the same from run to run; what hides them is not named where it is in use."""
+    seen = {"files": files, "pipes_unsearched": ["/", "/home/u/a", "/home/u/b"]}
+    (line,) = Surroundings(sandbox=seen).lines()
+    assert line.startswith("not searched for named pipes: / and further folders; by one there")
+    assert "`sandbox.pipe_search`, 0.2s by default" in line
+    assert ("--sandbox-files" in line) is (files is None)

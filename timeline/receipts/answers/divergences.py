@@ -13,6 +13,7 @@ from ....tape.diff.divergence_types import (
 )
 from ....tape.matching.idempotency_keys import KEY_ADDED
 from ....tape.records.events import Event, EventKind
+from ....tape.shell_words import shell_word
 from ..bounded_rows import BoundedRows, add_row
 from ..interventions.injected import InjectedFaults, InjectedRow
 from ..safe_terminal_text import ROWS, TEXT, plain, titled_rows
@@ -124,10 +125,11 @@ class Divergences:
             "folded": self.folded,
         }
 
-    def lines(self, after: InjectedRow | None) -> list[str]:
+    def lines(self, after: InjectedRow | None, run: str = "") -> list[str]:
         """Show the root, and how much followed.
 
         after: the fault that it may follow from.
+        run: whose they are; empty where nobody can ask for the others.
         """
         root = self.root
         if root is None or not self.rows:
@@ -146,7 +148,12 @@ class Divergences:
         count = self.followed.total()
         if count:
             kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(self.followed.items()))
-            lines.append(f"  followed by {count} more: {plain(kinds)}")
+            # What was unused is listed anyway, as left on the tape.
+            others = count - self.followed[DivergenceKind.UNUSED.value]
+            lists = f" (playhead receipt {plain(shell_word(run), 100)} --all lists them)"
+            lines.append(
+                f"  followed by {count} more: {plain(kinds)}{lists if run and others else ''}"
+            )
         return lines + titled_rows(
             "  folded under it", [f"  {_folded(row)}" for row in self.folded]
         )

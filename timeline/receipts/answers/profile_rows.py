@@ -58,7 +58,11 @@ class ProfileRows:
 
     def lines(self) -> list[str]:
         """Give them as text."""
-        return [plain(str(row)) for row in self.rows.values()] + [
+        return [plain(str(row)) for row in self.rows.values()]
+
+    def hint_lines(self) -> list[str]:
+        """Say what to do for clients without a profile."""
+        return [
             f"no profile for the client {plain(product, 60)}: record it twice, then `playhead learn FIRST SECOND --profile NAME`"
             " proposes one"
             for product in self.unprofiled

@@ -143,9 +143,11 @@ class Surroundings:
             list(self.seen("pipes_open")),
         )
         if unsearched := list(self.seen("pipes_unsearched")):
-            some = ", ".join([*unsearched[:2], *["..."][: len(unsearched) - 2]])
+            more = " and further folders" if len(unsearched) > 1 else ""
+            hide = "" if self.seen("files") else "; --sandbox-files hides them"
             lines.append(
-                f"not searched for named pipes: {plain(some)} (sandbox.pipe_search gives the search more time)"
+                f"not searched for named pipes: {plain(unsearched[0])}{more}; by one there a command could hand data to a program"
+                f" outside (`sandbox.pipe_search`, 0.2s by default, searches longer, as 5s{hide})"
             )
         lines += titled_rows(
             "named pipes that were made or written to while the command ran",

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ....tape.policy.approval_decision import Ruling
 from ....tape.records.events import Event, EventKind
 from ..bounded_rows import BoundedRows, add_row, total_of
 from ..safe_terminal_text import titled_rows
@@ -32,6 +33,11 @@ class GateRow:
         who = f" by {self.by}" if self.by else ""
         why = f" ({self.why})" if self.why else ""
         waited = f"after {self.waited_s:.1f} s"
+        if self.ruling == Ruling.LEFT.value:
+            return (
+                f"seq {self.seq}  left: {self.method} {self.url}: its client waited {self.waited_s:.1f} s, too short for a ruling"
+                " (raise the agent's timeout, or rule sooner with: playhead gates)"
+            )
         return f"seq {self.seq}  {self.ruling}{who} {waited}{why}: {self.method} {self.url}"
 
 
