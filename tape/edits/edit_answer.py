@@ -57,7 +57,7 @@ def restore_answer(recorded: Exchange, edited: str) -> bytes:
     Raises: ValueError, where what is recorded is no text.
     """
     shown, body = read_plain_answer(recorded).decode("utf-8"), read_recorded_answer(recorded)
-    if as_typed(shown) == edited:
+    if as_typed(shown) == as_typed(edited):
         return body
     data = edited.encode("utf-8", "surrogatepass")
     with suppress(UnicodeDecodeError):

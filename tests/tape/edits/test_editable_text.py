@@ -1,6 +1,7 @@
 """What was not edited is as it was, byte for byte: line ends, which a text box does not keep, and numbers."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -18,11 +19,27 @@ def test_a_text_that_was_not_edited_is_as_it_was(text: str) -> None:
     assert restore_lines(text, as_typed(text)) == text
 
 
-@given(_TEXT, _TEXT)
+_PIECES = st.lists(
+    st.sampled_from(["a\n", "b\r\n", "c\r", "\0\n", "\n", "x", "\0", "\u2028"]), max_size=8
+)
+
+
+@given(_TEXT | _PIECES.map("".join), _TEXT | _PIECES.map("".join))
 def test_an_edited_text_says_what_was_typed(text: str, edited: str) -> None:
     """In the text box it would look the same."""
     typed = as_typed(edited)
     assert as_typed(restore_lines(text, typed)) == typed
+
+
+@given(st.lists(st.sampled_from(["a", "\r\n", "\n", "\r", "\0", "\ufffd"]), max_size=30), st.data())
+def test_what_is_around_an_edit_is_as_it_was(pieces: list[str], data: st.DataObject) -> None:
+    """Whatever its line ends are, and whatever a text box has in place of them."""
+    shown = "".join(pieces)
+    pieces = re.findall(r"\r\n|.", shown, re.DOTALL)
+    begin = data.draw(st.integers(0, len(pieces)))
+    end = data.draw(st.integers(begin, len(pieces)))
+    edited = "".join(as_typed(piece) for piece in (*pieces[:begin], "#", *pieces[end:]))
+    assert restore_lines(shown, edited) == "".join((*pieces[:begin], "#", *pieces[end:]))
 
 
 @pytest.mark.parametrize(
@@ -37,6 +54,18 @@ def test_an_edited_text_says_what_was_typed(text: str, edited: str) -> None:
         ("one\0\r\ntwo\r\n", "one\ufffd\n2\n", "one\0\r\n2\r\n"),
         ("a\r\n", "", ""),
         ("", "a\nb", "a\nb"),
+        # The ends are of more than one kind: an edited line has its own.
+        ('{"a":1}\n{"a":"x"}\r\n', '{"a":1}\n{"a":"y"}\n', '{"a":1}\n{"a":"y"}\r\n'),
+        ("1\r\n2 x\n3\r4\r\n\r\r5", "1\n2 y\n3\n4\n\n\n5", "1\r\n2 y\n3\r4\r\n\r\r5"),
+        ("a x\rb\nc\r\nd x\n", "a y\nb\nc\nd y\n", "a y\rb\nc\r\nd y\n"),
+        ("a x\rb\nc x\r\nd x\n", "a y\nb\nnew\nc y\nd y\n", "a y\rb\nnew\nc y\r\nd y\n"),
+        # NUL within an edited line; one that a person writes is the character that a text box shows.
+        ("a\0b x\0\r\nc\0", "a\ufffdb y\ufffd\nc\ufffd!", "a\0b y\0\r\nc\0!"),
+        ("a\0 \ufffd x", "a\ufffd \ufffd y\ufffd", "a\0 \ufffd y\ufffd"),
+        # A text that a script has put into the box keeps it.
+        ("a\0b x\0\r\nc\0", "a\0b y\0\nc\0\0", "a\0b y\0\r\nc\0\0"),
+        # Without what was between them, a CR and an LF would be one line end.
+        ("a\rx\nb\r\n", "a\n\nb\n", "a\r\r\nb\r\n"),
     ],
 )
 def test_lines_end_as_they_did(shown: str, edited: str, made: str) -> None:
@@ -44,11 +73,20 @@ def test_lines_end_as_they_did(shown: str, edited: str, made: str) -> None:
     assert restore_lines(shown, edited) == made
 
 
-def test_a_long_text_keeps_its_beginning_and_end() -> None:
-    """It is not compared line by line."""
-    shown = "".join(f"{at}\r\n" for at in range(5000))
-    edited = as_typed(shown).replace("\n2500\n", "\nX\nY\n")
-    assert restore_lines(shown, edited) == shown.replace("\r\n2500\r\n", "\r\nX\r\nY\r\n")
+_LONG = "".join(f"{at}{end}" for at, end in enumerate(["\r\n", "\n", "\r"] * 5000))
+
+
+def test_a_long_text_is_as_it_was_between_its_edits() -> None:
+    """Also where it is too long to be compared line by line."""
+    edited, made = as_typed(_LONG), _LONG
+    for old, new in (("\n1000\n", "\nX\nY\n"), ("\n2500\n", "\n"), ("\n14000\n", "\n14 000\n")):
+        assert old in edited
+        edited = edited.replace(old, new)
+    made = made.replace("\n1000\n", "\nX\r\nY\n").replace("\r\n2500\n", "\r\n")
+    made = made.replace("14000\r", "14 000\r")
+    restored = restore_lines(_LONG, edited)
+    assert as_typed(restored) == edited
+    assert sum(one != other for one, other in zip(restored, made, strict=True)) == 0
 
 
 @pytest.mark.parametrize(
