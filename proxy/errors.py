@@ -16,6 +16,17 @@ from .. import PlayheadError
 class NotAnswered(PlayheadError):
     """The control API of another process did not do what was asked of it."""
 
+    def __init__(
+        self, message: str, hint: str = "", *, error: str = "", expected: str = "", found: str = ""
+    ) -> None:
+        """Say so.
+
+        error, expected, found: what the process said, where it answered.
+        """
+        super().__init__(message, hint)
+        self.error = error or message
+        self.expected, self.found = expected, found
+
 
 class EngineError(PlayheadError):
     """The engine cannot start: `str(error)` is one sentence, `hint` says what to do about it."""

@@ -86,7 +86,11 @@ def ask(
     token = read_token(token_path(config))
     connection = _connect(address, patience_s)
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-    data = json.dumps(body).encode() if body is not None else None
+    data = None
+    if (
+        body is not None
+    ):  # no longer than it came: escapes would have three times the bytes of most scripts
+        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
     try:
         connection.request(method, path, data, headers)
         answer = connection.getresponse()
@@ -108,6 +112,7 @@ def ask(
                 else ""
             ),
             str(document.get("hint", "")),
+            **{name: str(document.get(name, "")) for name in ("error", "expected", "found")},
         )
     return document
 

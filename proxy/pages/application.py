@@ -45,7 +45,7 @@ FIELDS = {
 }
 _ANSWER_S = 120.0
 _BODY_BYTES = 64 * 1024
-"""Of what changes something; an answer at a breakpoint may have as many as the control API takes."""
+"""Of what changes something; what has an answer in it may have as many as the control API takes."""
 _PATH = "/%:@!$&'()*+,;=~"
 """What stays in a path as it was sent (RFC 3986 section 3.3)."""
 _RAW = "surrogateescape"
@@ -117,11 +117,7 @@ class Application:
         body: Mapping[str, Any] = {}
         if method == "POST":
             self._check_change(fields, rights, needed)
-            given = await read_json(request)
-            if not path.endswith("/answer") and len(await request.read()) > _BODY_BYTES:
-                raise ControlError(
-                    413, "The body is too long", expected=f"at most {_BODY_BYTES} bytes"
-                )
+            given = await _read_body(request, needed)
             if given is not None and not isinstance(given, dict):
                 raise ControlError(422, "The body says something else", expected="an object")
             body = given or {}
@@ -194,6 +190,26 @@ class Application:
                 expected="a link with which you can change something",
                 hint="playhead gates --page, or playhead ui --allow-run -- COMMAND",
             )
+
+
+async def _read_body(request: web.BaseRequest, needed: Rights) -> Any:
+    """Read the body of a change.
+
+    Raises: ControlError.
+    """
+    has_answer = needed is Rights.RUN
+    try:
+        given = await read_json(request)
+    except ControlError as error:
+        if error.status == 413 and has_answer:
+            error.hint = "longer answers: playhead branch RUN --at SEQ --answer FILE, or answer FILE at a breakpoint"
+        raise
+    size = len(await request.read())
+    if size > _BODY_BYTES and not has_answer:
+        raise ControlError(
+            413, "The body is too long", expected=f"at most {_BODY_BYTES} bytes", found=str(size)
+        )
+    return given
 
 
 def _target(path: str, query: list[tuple[str, str]]) -> str:
@@ -273,6 +289,7 @@ class _Routes:
             ("GET", f"{run}/moves", of(run_data.get_move), Rights.READ),
             ("GET", step, of(run_data.get_step), Rights.READ),
             ("GET", f"{step}/body", of(run_data.get_body), Rights.READ),
+            ("GET", f"{step}/edit", again.get_text, Rights.READ),
             ("GET", f"{step}/context", of(run_data.list_context), Rights.READ),
             ("GET", f"{step}/blame", of(run_data.get_blame), Rights.READ),
             (
@@ -283,6 +300,7 @@ class _Routes:
             ),
             ("GET", "/data/gates", ruling.list_gates, Rights.READ),
             ("GET", "/data/breaks", ruling.list_breaks, Rights.READ),
+            ("GET", "/data/breaks/{id}/recorded", ruling.get_recorded, Rights.READ),
             ("GET", "/data/now", self.now.look, Rights.READ),
             ("GET", "/data/events", stream_events, Rights.READ),
             ("POST", "/data/gates/{id}/approve", ruling.approve, Rights.RULE),
@@ -355,6 +373,8 @@ def _as_wrong(error: ControlError | PlayheadError) -> ControlError:
             503, "A newer version of Playhead wrote this", found=str(error), hint="use that version"
         )
     if isinstance(error, NotAnswered):
-        return ControlError(409, str(error), hint=error.hint)
+        return ControlError(
+            409, error.error, expected=error.expected, found=error.found, hint=error.hint
+        )
     status = 404 if isinstance(error, StoreError) and " no " in str(error) else 503
     return ControlError(status, str(error), hint=error.hint)

@@ -31,11 +31,12 @@ from ..control.ask_processes import (
     refuse_silent,
 )
 from ..control.client import ask
+from ..control.handlers.breakpoints import ANSWER
 from ..control.handlers.gates import FIELDS, VALUE
 from ..control.http.error_body import ControlError
 from ..errors import NotAnswered
 from .request_and_reply import Asked, Reply, reply_json
-from .run_again import MOST_EDITED, find_texts
+from .run_again import Edit, find_edits, find_text
 from .run_data import read_body
 from .store_reader import Library, newest_first
 
@@ -269,15 +270,28 @@ class Gates:
             )
         if not asked.body.get("edited"):
             return answer
-        row = next(
-            (one for one in self.find_held().breaks if one["id"] == asked.parameters["id"]), None
-        )
-        recorded = self.find_recorded(row) if row is not None else None
+        recorded = self._find_held_at(asked.parameters["id"])
         if recorded is None:
             raise ControlError(409, "There is no recorded answer that was edited")
         with contextlib.suppress(ValueError):
             return restore_answer(recorded, answer).decode("utf-8")
         return answer
+
+    def get_recorded(self, asked: Asked) -> Reply:
+        """Give the recorded answer to what is held at a breakpoint, as it is edited."""
+        name = asked.parameters["id"]
+        recorded = self._find_held_at(name)
+        edit = _find_edit(recorded) if recorded is not None else None
+        if edit is None or edit.text is None:
+            why = f": {edit.why}" if edit is not None else ""
+            raise ControlError(
+                404, f"There is no recorded answer that can be edited{why}", found=name[:100]
+            )
+        return reply_json({"answer": edit.text})
+
+    def _find_held_at(self, name: str) -> Exchange | None:
+        row = next((one for one in self.find_held().breaks if one["id"] == name), None)
+        return self.find_recorded(row) if row is not None else None
 
     def find_recorded(self, row: Mapping[str, Any]) -> Exchange | None:
         """Give the exchange of the tape that would answer what is held at a breakpoint."""
@@ -293,7 +307,8 @@ class Gates:
         """Give what is held at a breakpoint for a page: what it asks, and the recorded answer, which can be edited where it is a text."""
         recorded = self.find_recorded(row)
         response = recorded.response if recorded is not None else None
-        text = dict(find_texts(recorded)).get("answer") if recorded is not None else None
+        text = find_text(recorded, "answer") if recorded is not None else None
+        edit = _find_edit(recorded) if recorded is not None else None
         shown = None
         if recorded is not None and response is not None:
             if text is None:  # it is large, or no text
@@ -309,11 +324,23 @@ class Gates:
             "body": safe_block(row["body"][:BLOCK]),
             "status": response.status if response is not None else None,
             "recorded": shown,
-            "editable": text if text is not None and len(text) <= MOST_EDITED else None,
+            "editable": edit is not None and edit.text is not None,
+            "not_editable": edit.why if edit is not None else "",
         }
 
     def _addresses(self) -> list[Address]:
         return find_addresses(self._library.config.store)
+
+
+def _find_edit(recorded: Exchange) -> Edit:
+    """Give the recorded answer as it is edited at a breakpoint, where the control API bounds it."""
+    edit = next(one for one in find_edits(recorded) if one.what == "answer")
+    if edit.text is not None and len(edit.text) > ANSWER.most:
+        size = len(edit.text)
+        return Edit(
+            edit.what, None, f"it has {size} characters, and the page takes {ANSWER.most} here"
+        )
+    return edit
 
 
 def _read_reason(asked: Asked) -> str:

@@ -29,7 +29,7 @@ from .fetch_archived_runs import Fetches
 from .fleet_data import IN, Comparisons, table_rows
 from .gates import Gates, view_gate
 from .request_and_reply import Asked, Reply, read_number, read_word
-from .run_again import MOST_EDITED, RunAgain, find_texts
+from .run_again import RunAgain, find_edits
 from .run_data import (
     find_exchange,
     find_origin,
@@ -48,6 +48,8 @@ _EFFECTS = 50
 _TOLD = 8
 """Notes of one step."""
 _RAW = 16_384
+_INLINE = 48_000
+"""Characters of a text to be edited that is in a page; a longer one comes once somebody wants to edit it."""
 PARTS = ("step", "cause", "lines", "effects", "receipt", "cache", "files", "summary", "raw")
 
 
@@ -55,6 +57,7 @@ _NOWHERE: Mapping[str, Any] = {
     "step": None,
     "view": None,
     "again": [],
+    "not_again": [],
     "may_run": False,
     "shown": "readable",
     "raw": None,
@@ -235,10 +238,12 @@ class Pages:
         shared["parts"] = range(1, parts + 1)
         context, why = self._context(asked, run, name, is_call=_is_call(view.exchange))
         shown = _read_view(asked)
+        again, not_again = self._edits(run, exchange, name)
         return {
             "step": shared,
             "view": view,
-            "again": self._edits(run, exchange, name),
+            "again": again,
+            "not_again": not_again,
             "may_run": bool(self._again.command),
             "shown": shown,
             "raw": self._raw(asked, run)["raw"] if shown == "raw" else None,
@@ -294,21 +299,33 @@ class Pages:
         except (StoreError, BadRecord) as error:
             return None, safe_short(str(error), 300)
 
-    def _edits(self, run: OpenRun, exchange: Exchange, name: StepName) -> list[dict[str, Any]]:
-        """Give what may be edited at a step before the command is run again; nothing where that cannot be."""
+    def _edits(
+        self, run: OpenRun, exchange: Exchange, name: StepName
+    ) -> tuple[list[dict[str, Any]], list[str]]:
+        """Give what may be edited at a step before the command is run again, and why what is not there cannot be."""
         info = run.index.info
-        if name.part or not info.is_tape:
-            return []
-        return [
-            {
-                "what": what,
-                "title": {"answer": "Answer", "system": "System prompt"}[what],
-                "text": text,
-                "command": self._again.words(info.id, name.seq, what),
-            }
-            for what, text in find_texts(exchange)
-            if len(text) <= MOST_EDITED
-        ]
+        if not info.is_tape:
+            return [], ["Only a recording can be left at a step, and this run is none."]
+        if name.part:
+            return [], ["A WebSocket can be left at none of its model calls."]
+        edits, why = [], []
+        for one in find_edits(exchange):
+            command = self._again.words(info.id, name.seq, one.what)
+            if one.text is None:
+                why.append(f"Not here: {one.why}. With a file EDITED: {safe_short(command, 600)}")
+                continue
+            title = {"answer": "Answer", "system": "System prompt"}[one.what]
+            is_long = len(one.text) > _INLINE
+            edits.append(
+                {
+                    "what": one.what,
+                    "title": title,
+                    "text": "" if is_long else one.text,
+                    "is_long": is_long,
+                    "command": command,
+                }
+            )
+        return edits, why
 
     def _followers(self, run: OpenRun, seq: int) -> list[dict[str, Any]]:
         """Find what followed from a step, among what came soon behind it."""

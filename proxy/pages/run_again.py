@@ -1,10 +1,12 @@
 """Run the command that was given at the start as a branch: with another answer, or another system prompt, at one step.
 
-The command is that of `--allow-run -- COMMAND`, and no request can name another one. What was edited goes into a file of its own and
-from there to `playhead branch`, as a person would do it; its words are shown before it is run.
+The command is that of `--allow-run -- COMMAND`, and no request can name another one. What was edited goes to `playhead branch` as the file
+that a person would give it, whose words are shown before it is run; but as one without a name, which ends with the two processes: the store
+may be encrypted.
 """
 
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -15,8 +17,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 from ...tape.edits.edit_answer import (
     edit_answer,
@@ -29,14 +30,14 @@ from ...tape.exchange import Exchange, RequestClass
 from ...timeline.receipts.safe_terminal_text import plain_lines
 from ...timeline.steps.model_context import read_context
 from ..control.http.error_body import ControlError
-from .request_and_reply import Asked, Reply, read_number, reply_json
+from ..control.http.route import BODY_BYTES
+from .request_and_reply import Asked, Reply, read_number, read_word, reply_json
+from .run_data import read_step
 from .store_reader import Library
 
 REASON = "edited on the page"
-_MOST = 48 * 1024
-"""Characters of what is edited: a body has 64 KiB."""
-MOST_EDITED = 48_000
-"""Characters of a text that is given to be edited."""
+MOST_EDITED = BODY_BYTES - 4096
+"""Bytes of a text that is given to be edited, as JSON: what comes back has to be one body of a request."""
 _OUTPUT = 32_000
 _KEPT = 20
 
@@ -60,16 +61,13 @@ class RunAgain:
         self._given = library.words
         self._lock = threading.Lock()
         self._attempts: OrderedDict[str, Attempt] = OrderedDict()
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def close(self) -> None:
-        """End what runs, and remove what was edited."""
+        """End what runs."""
         for attempt in self._attempts.values():
             if attempt.code is None:
                 with contextlib.suppress(ProcessLookupError):
                     attempt.process.terminate()
-        if self._folder is not None:
-            self._folder.cleanup()
 
     def words(self, run: str, seq: int, what: str) -> str:
         """Give the exact command; the file that is edited is called `EDITED`."""
@@ -98,19 +96,19 @@ class RunAgain:
                 raise ControlError(
                     409, "The command is running already", hint="wait until it has ended"
                 )
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="playhead-edited-")
-            path = Path(self._folder.name) / f"{what}-{len(self._attempts)}"
-            path.write_bytes(data)
-            words = self._words(run, at, what, str(path))
-            process = subprocess.Popen(
-                [sys.executable, "-m", "playhead.proxy.cli", *words],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            )
-            attempt = Attempt(process, shlex.join(["playhead", *words]))
+            with _open_nameless(what) as file:
+                file.write(data)
+                file.seek(0)
+                words = self._words(run, at, what, f"/dev/fd/{file.fileno()}")
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "playhead.proxy.cli", *words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                    pass_fds=[file.fileno()],
+                )
+            attempt = Attempt(process, self.words(run, at, what))
             number = str(process.pid)
             self._attempts[number] = attempt
             while len(self._attempts) > _KEPT:
@@ -134,7 +132,7 @@ class RunAgain:
                 expected="a step of a recording",
                 found=str(at),
             )
-        shown = dict(find_texts(exchange)).get(what)
+        shown = find_text(exchange, what)
         if what != "answer":
             text = restore_lines(shown, text) if shown is not None else text
             return text.encode("utf-8", "surrogatepass")
@@ -155,6 +153,18 @@ class RunAgain:
             ) from None
         return data
 
+    def get_text(self, asked: Asked) -> Reply:
+        """Give what may be edited at a step, as it is shown."""
+        store, number = self._library.store, read_step(asked.parameters["seq"], "the step")
+        what = read_word(asked.query, "what", ("answer", "system"))
+        exchange = store.exchanges.find(store.runs.get(asked.parameters["run"]), number.seq)
+        edits = [] if exchange is None or number.part else list(find_edits(exchange))
+        edit = next((one for one in edits if one.what == what), None)
+        if edit is None or edit.text is None:
+            why = f": {edit.why}" if edit is not None else ""
+            raise ControlError(404, f"There is no {what} here that can be edited{why}")
+        return reply_json({"text": edit.text})
+
     def look(self, asked: Asked) -> Reply:
         """Say how far a branch has come."""
         number = str(read_number(asked.query, "number", 0, 0, 1 << 62))
@@ -171,18 +181,67 @@ class RunAgain:
         return reply_json(told)
 
 
-def find_texts(exchange: Exchange) -> Iterator[tuple[str, str]]:
+class Edit(NamedTuple):
+    """What may be edited at a step."""
+
+    what: str
+    text: str | None
+    """As it is shown; None where it cannot be edited in a text box."""
+    why: str = ""
+    """Then the reason, as the end of a sentence."""
+
+
+def find_edits(exchange: Exchange) -> Iterator[Edit]:
     """Give what may be edited at a step as it is shown: its answer, and the system prompt that it was asked with."""
-    if exchange.response is None:
-        return
-    if exchange.response.spilled is None and exchange.websocket is None:
-        with contextlib.suppress(ValueError):
-            yield "answer", read_plain_answer(exchange).decode("utf-8")
+    yield _find_answer(exchange)
     is_call = exchange.request_class is RequestClass.INFERENCE
-    if is_call and exchange.request.spilled is None:
+    if is_call and exchange.response is not None:
+        if exchange.request.spilled is not None:
+            size = exchange.request.spilled.size
+            yield Edit("system", None, f"the request has {size} bytes, too many to be edited here")
+            return
         context = read_context(exchange.request, exchange.seq)
         if context is not None and context.system:
-            yield "system", context.system
+            yield _bound("system", context.system, "the system prompt")
+
+
+def _find_answer(exchange: Exchange) -> Edit:
+    if exchange.response is None:
+        return Edit("answer", None, "no answer was recorded")
+    if exchange.websocket is not None:
+        return Edit("answer", None, "a WebSocket has messages, and no answer to be edited")
+    if exchange.response.spilled is not None:
+        size = exchange.response.spilled.size
+        return Edit("answer", None, f"the answer has {size} bytes, too many to be edited here")
+    try:
+        text = read_plain_answer(exchange).decode("utf-8")
+    except ValueError:
+        return Edit("answer", None, "the answer is no text in UTF-8")
+    return _bound("answer", text, "the answer")
+
+
+def _bound(what: str, text: str, name: str) -> Edit:
+    try:
+        size = len(json.dumps(text, ensure_ascii=False).encode("utf-8"))
+    except UnicodeEncodeError:
+        return Edit(what, None, f"{name} has half a surrogate pair, which a page cannot show")
+    if size > MOST_EDITED:
+        return Edit(
+            what, None, f"{name} has {size} bytes as JSON, and the page takes {MOST_EDITED}"
+        )
+    return Edit(what, text)
+
+
+def find_text(exchange: Exchange, what: str) -> str | None:
+    """Give a text as it is shown to be edited; None where it cannot be."""
+    return next((one.text for one in find_edits(exchange) if one.what == what), None)
+
+
+def _open_nameless(what: str) -> IO[bytes]:
+    """Open a file without a name: in memory, where the system has such files."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create(what), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _read_edit(asked: Asked) -> tuple[int, str, str]:
@@ -202,12 +261,8 @@ def _read_edit(asked: Asked) -> tuple[int, str, str]:
             found=", ".join(sorted(map(str, body)))[:100],
         )
     text = body[given[0]]
-    if not isinstance(text, str) or len(text) > _MOST:
-        raise ControlError(
-            422,
-            "The body says something else",
-            expected=f"{given[0]}: a text of at most {_MOST} characters",
-        )
+    if not isinstance(text, str):
+        raise ControlError(422, "The body says something else", expected=f"{given[0]}: a text")
     return at, text, given[0]
 
 

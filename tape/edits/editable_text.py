@@ -197,7 +197,9 @@ def _find_kept(was: Sequence[Hashable], now: Sequence[Hashable]) -> dict[int, in
         head = next((by for by in range(most) if was[was_at + by] != now[at + by]), most)
         kept |= {at + by: was_at + by for by in range(head)}
         behind = range(1, most - head + 1)
-        tail = next((by for by in behind if was[was_until - by] != now[until - by]), most - head + 1)
+        tail = next(
+            (by for by in behind if was[was_until - by] != now[until - by]), most - head + 1
+        )
         kept |= {until - by: was_until - by for by in range(1, tail)}
         if until < len(now):
             kept[until] = was_until

@@ -1,6 +1,7 @@
 """An agent that is held at breakpoints, on the page: what it is answered is what was typed, byte for byte, and the page says that it is held."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ import pytest
 from playhead.addons.run.lifecycle.held_at_breakpoints import Breaks
 from playhead.config import Config, Mode
 from playhead.store import Store
+from playhead.tape.edits.editable_text import as_typed, indent_json
 from playhead.tape.exchange import RequestClass
 from playhead.tape.policy.breakpoints import parse_breakpoint
 from playhead.tests.support.browser import Chromium
@@ -31,6 +33,7 @@ _SHOP = "http://shop.test"
 _ORDER = b'{\r\n  "id": "re_1",\r\n    "amount" : 4900.00,\r\n  "status": "ok"\r\n}\r\n'
 _NOTE = b"line one\nline two\r\nline three\n"
 _ODD = '{"total": 12345678901234567.89, "price": 12.50, "limit": 1E400, "a": 1, "a": 2, "\u00e9": "\\u00e9"}  '
+_LONG = json.dumps({"a": "\u00e9\n" * 100_000, "b": 1}, indent=1).replace("\n", "\r\n").encode()
 _LONG_S = 30.0
 
 
@@ -79,6 +82,7 @@ async def holding(tmp_path: Path) -> AsyncIterator[Held]:
                 ("/order", _ORDER, {"content-type": "application/json"}),
                 ("/order", _ORDER, {"content-type": "application/json"}),
                 ("/note", _NOTE, {"content-type": "text/plain"}),
+                ("/long", _LONG, {"content-type": "application/json"}),
             )
         ]
         record_run(opened, "tape", asked, kind=RequestClass.READ)
@@ -112,6 +116,7 @@ async def test_what_is_typed_is_what_the_agent_gets(tmp_path: Path, chromium: Ch
         asking = held.get("/order")
         name = await held.name()
         await browser.click("button", f"^Edit the recorded answer of {name}$")
+        await browser.until("document.activeElement.value?.includes('4900.00')")
         await browser.run(
             "{ const box = document.activeElement; const at = box.value.indexOf('4900.00'); box.setSelectionRange(at, at + 7); true }"
         )
@@ -155,6 +160,12 @@ async def test_what_a_proxy_holds_stays_held_while_it_hangs(
         assert (await asking).content == b"a draft"
 
 
+def read_shown(path: str) -> bytes:
+    """Give the recorded answer as it is edited."""
+    shown = indent_json(_LONG.decode()) + "\n" if path == "/long" else _NOTE.decode()
+    return as_typed(shown).encode()
+
+
 @pytest.mark.parametrize(
     ("path", "answer", "edited", "got"),
     [
@@ -164,6 +175,8 @@ async def test_what_a_proxy_holds_stays_held_while_it_hangs(
         ("/note", "\0a\x1b\r\n\u2028", False, "\0a\x1b\r\n\u2028".encode()),
         ("/note", "line 1\nline two\nline three\n", True, b"line 1\nline two\r\nline three\n"),
         ("/note", _NOTE.decode().replace("\r", ""), True, _NOTE),
+        ("/long", indent_json(_LONG.decode()) + "\n", True, _LONG),
+        ("/long", as_typed(_LONG.decode().replace("1", "2")), True, _LONG.replace(b"1", b"2")),
     ],
 )
 async def test_an_answer_is_given_as_it_is_said(
@@ -172,6 +185,10 @@ async def test_an_answer_is_given_as_it_is_said(
     """Text and nothing at all, too; what cannot be the answer leaves the agent held, and says why."""
     async with holding(tmp_path) as held:
         asking = held.get(path)
+        if edited:
+            recorded = f"/data/breaks/{quote(await held.name(), safe='')}/recorded"
+            told = await asyncio.to_thread(held.ui.ask, recorded, held.ui.cookie)
+            assert as_typed(told.json["answer"]).encode() == read_shown(path)
         for wrong in ({"answer": 7}, {}, {"answer": "\ud800"}, {"answer": answer, "edited": 1}):
             assert await held.say("answer", **wrong) in (409, 422), wrong
         if path == "/order":

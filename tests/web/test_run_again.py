@@ -1,5 +1,6 @@
 """Running again from the page: an edited answer runs the command of the command line, and no other, as a branch."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -8,9 +9,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from playhead.proxy.control.http.route import BODY_BYTES
+from playhead.store import Store
+from playhead.tape.exchange import RequestClass
 from playhead.tests.support.browser import Browser
+from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead, read_json, wait_until
+from playhead.tests.support.recordings import record_run
 from playhead.tests.support.refund_service import AGENT, serve
 from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.refund_store import RUN, write_refund_store
@@ -84,6 +90,25 @@ def test_what_cannot_be_a_branch_runs_nothing(world: World) -> None:
         assert world.branches() == []
 
 
+def test_an_answer_may_be_as_long_as_the_control_api_takes(world: World) -> None:
+    """A longer one is refused with the limit and the way out."""
+    body = {"at": 2, "answer": json.dumps({"order": 7, "amount": 10, "more": "x" * 1_500_000})}
+    with Ui(world.store, "--allow-run", "--", *world.agent) as ui:
+        cookie = ui.open_session()
+        told = ui.post(_BRANCH, cookie, body)
+        assert told.status == 202, told.text
+        number = told.json["number"]
+        look = f"/data/runs/tape/attempts?number={number}"
+        wait_until(lambda: ui.ask(look, cookie).json["code"] is not None, timeout_s=60)
+        (made,) = world.branches()
+        assert (
+            read_json("receipt", "--store", world.store, made["id"])["counts"]["hypothetical"] == 1
+        )
+        told = ui.post(_BRANCH, cookie, {"at": 2, "answer": "x" * BODY_BYTES})
+        assert (told.status, told.json["expected"]) == (413, f"at most {BODY_BYTES} bytes")
+        assert "--answer FILE" in told.json["hint"]
+
+
 def test_without_the_flag_nothing_runs(world: World) -> None:
     """Nor without a command."""
     for flags in ((), ("--allow-run",)):
@@ -107,6 +132,40 @@ async def test_an_answer_is_edited_on_the_page(world: World, browser: Browser) -
         await browser.click("button", "^Run again$")
         await browser.find("heading", r"^tape and tape@")
         assert browser.complaints == []
+
+
+_MIXED = b"\n1\r\n2 EDIT\0\n3\r4\r\n\r\r5" + b"6\0\r\n" * 20_000
+_GET = """
+import sys
+from urllib.request import Request, urlopen
+asked = Request("http://shop.test/note", headers={"content-type": "application/json", "accept": "*/*"})
+open(sys.argv[1], "wb").write(urlopen(asked).read())
+"""
+
+
+async def test_what_is_around_an_edit_is_as_it_was_recorded(
+    tmp_path: Path, browser: Browser
+) -> None:
+    """Line ends of all kinds and NULs, which no text box holds, and more of them than a change of a ruling may have bytes."""
+    store, got = tmp_path / "store", tmp_path / "got"
+    with Store.open(store) as opened:
+        asked = make_request("http://shop.test/note", b"", {"accept": "*/*"}, "GET")
+        answer = make_response(_MIXED, headers={"content-type": "text/plain"})
+        await asyncio.to_thread(
+            record_run, opened, "tape", [(asked, answer)], kind=RequestClass.READ
+        )
+    command = (sys.executable, "-c", _GET, str(got))
+    with Ui(store, "--allow-run", "--", *command) as ui:
+        await ui.show(browser, path_of("tape", 1))
+        await browser.click("button", "^Edit the recorded answer$")
+        await browser.until("document.activeElement.value?.includes('EDIT')")
+        await browser.run(
+            "{ const box = document.activeElement; const at = box.value.indexOf('EDIT'); box.setSelectionRange(at, at + 4); true }"
+        )
+        await browser.write("edited")
+        await browser.click("button", "^Run again$")
+        await browser.find("heading", r"^tape and tape@")
+    assert got.read_bytes() == _MIXED.replace(b"EDIT", b"edited")
 
 
 async def test_a_page_to_read_shows_the_command_alone(world: World, browser: Browser) -> None:

@@ -137,11 +137,15 @@ async function look() {
 }
 
 // Put the recorded answer into the box: what is not edited of it is sent as it was recorded.
-root.addEventListener("click", (event) => {
+root.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-edit]");
   if (!button) return;
-  const box = button.closest("article").querySelector("textarea");
-  box.value = box.dataset.recorded;
+  const place = button.closest("article"), box = place.querySelector("textarea");
+  say(place, "");
+  let recorded;
+  try { recorded = (await data(`/data/breaks/${quoted(place.dataset.break)}/recorded`)).answer; }
+  catch (error) { return say(place, error.message); }
+  box.value = recorded;
   box.dataset.edited = "yes";
   box.rows = Math.min(20, Math.max(3, box.value.split("\n").length));
   box.focus();

@@ -14,7 +14,7 @@ async function told(answer) {
   let text = answer.statusText || String(answer.status);
   if ((answer.headers.get("content-type") || "").startsWith("application/json")) {
     const said = await answer.json();
-    text = [said.error, said.found && `found ${said.found}`, said.hint].filter(Boolean).join("; ");
+    text = [said.error, said.expected && `expected ${said.expected}`, said.found && `found ${said.found}`, said.hint].filter(Boolean).join("; ");
   }
   throw new Refused(text, answer.status);
 }

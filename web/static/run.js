@@ -401,7 +401,8 @@ document.addEventListener("submit", async (event) => {
   if (!form) return;
   event.preventDefault();
   const edit = form.querySelector(".edit:not([hidden])"), what = edit.dataset.what;
-  const output = form.querySelector("output"), button = form.querySelector("button");
+  const output = form.querySelector("output"), button = form.querySelector("button[type=submit]");
+  if (edit.querySelector("[data-load]")) { output.textContent = "Nothing is edited yet."; return; }
   button.disabled = true;
   output.textContent = "It begins …";
   try {
@@ -417,6 +418,20 @@ document.addEventListener("submit", async (event) => {
     }
   } catch (error) { output.textContent = error.message; }
   button.disabled = false;
+});
+
+// A long text comes once somebody wants to edit it.
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button[data-load]");
+  if (!button) return;
+  const form = button.closest("form"), box = button.parentElement.querySelector("textarea");
+  button.disabled = true;
+  try {
+    box.value = (await data(`${facts}/steps/${form.dataset.again}/edit?what=${button.dataset.load}`)).text;
+    box.hidden = false;
+    box.focus();
+    button.remove();
+  } catch (error) { form.querySelector("output").textContent = error.message; button.disabled = false; }
 });
 
 // ---- what changes meanwhile ------------------------------------------------------------------

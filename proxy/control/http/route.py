@@ -20,6 +20,8 @@ JSON = "application/json"
 HTML = "text/html; charset=utf-8"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus' text format."""
+BODY_BYTES = 2 * 1024 * 1024
+"""Of the body of a request."""
 ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
 """No control character and no end of a line; a pattern of JSON Schema too."""
 _HALF = re.compile("[\ud800-\udfff]")

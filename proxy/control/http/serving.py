@@ -24,7 +24,7 @@ from .... import PlayheadError
 from .access import Guard
 from .caller import Caller, find_caller, require_own_user
 from .error_body import ControlError
-from .route import JSON, Answer, Call, ProxyState, Route, Text, find_route
+from .route import BODY_BYTES, JSON, Answer, Call, ProxyState, Route, Text, find_route
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,6 @@ BODY_S = 10.0
 ANSWER_S = 60.0
 KEPT_S = 15.0
 """How long a connection is kept that asks nothing."""
-BODY_BYTES = 2 * 1024 * 1024
 CONNECTIONS = 100
 _CLOSE_S = 2.0
 

@@ -14,8 +14,7 @@ from playhead.config import Config, Control
 from playhead.proxy.control.handlers.breakpoints import ANSWER
 from playhead.proxy.control.handlers.route_table import make_table
 from playhead.proxy.control.http import serving
-from playhead.proxy.control.http.route import Route
-from playhead.proxy.control.http.serving import BODY_BYTES
+from playhead.proxy.control.http.route import BODY_BYTES, Route
 from playhead.tests.support.client import Connection
 from playhead.tests.support.control import Controlled, controlled, read_answer
 
