@@ -4,7 +4,9 @@ It is filled in two passes, both of which can be gone on with while a run is rec
 microseconds an exchange: with it the strip can be drawn and scrubbed. `read_steps` reads the exchanges, as `playhead show` does: with
 it lanes, tool calls and texts are known. What is kept of an exchange are a few numbers and its steps, compressed.
 
-Time is counted in *active* microseconds: where nothing was under way for longer than `IDLE_US`, a *gap* is counted instead.
+Time is counted in *active* microseconds: where nothing was under way for longer than `IDLE_US`, a *gap* is counted instead. A request is
+under way from its arrival until its outcome, also while a gate holds it; what is only decided on, as an answer from a tape, is not. One that
+has no outcome after `LONG_NS`, as a stream that stays open for a whole run, makes nothing else busy.
 """
 
 import threading
@@ -17,6 +19,7 @@ from itertools import islice
 from typing import Any
 
 from ...store import RunInfo, RunStatus, Store
+from ...tape.policy.approval_decision import Ruling
 from ...tape.records.events import Event, EventKind
 from ...timeline.reading.settle_repeated_effect import Repeats
 from ...timeline.reading.substituted_answer import FROM_TAPE, NEVER_SENT
@@ -28,6 +31,7 @@ from ...timeline.steps.tracer import Price
 from .compressed_steps import StepPages
 
 IDLE_US = 5_000_000
+LONG_NS = 600 * 1_000_000_000
 KINDS = ("http", "model call", "mcp", "retrieval", "telemetry", "tool call")
 """What an exchange was: its place in this list is what is kept. A model call that wants a tool called is a `tool call`."""
 _BY_CLASS = {"inference": 1, "telemetry": 4}
@@ -79,6 +83,8 @@ class RunIndex:
     """When each began, in active microseconds since the first."""
     took: "array[int]" = field(default_factory=lambda: array("q"))
     """Microseconds; -1 where that is not known."""
+    spans: "array[int]" = field(default_factory=lambda: array("q"))
+    """Active microseconds from its arrival to its end in this run, as the log has them, where a tape has others; -1 while it is under way."""
     folds: "array[int]" = field(default_factory=lambda: array("L"))
     """How many gaps came before."""
     gaps: list[Gap] = field(default_factory=list)
@@ -194,8 +200,12 @@ class _LogReader:
         self._index = index
         self.event = 0
         """Number of the last event that was read."""
-        self._busy_ns = 0
-        """Until when something was under way."""
+        self._clock_ns = 0
+        """Until when time was counted: `active_end` is the active time then."""
+        self._under_way: dict[int, int] = {}
+        """When each request arrived that has no end yet, by seq."""
+        self._held: set[int] = set()
+        """Those of them that a gate holds."""
         self._repeats = Repeats()
         self.began_ns = 0
         self.end_ns = 0
@@ -234,7 +244,8 @@ class _LogReader:
             self._arrive(seq, exchange.started_ns, asked)
             index.took[-1] = exchange.end_us
             status = exchange.response.status if exchange.response is not None else 0
-            self._end(len(index) - 1, exchange.started_ns, exchange.end_us, status)
+            self._end(len(index) - 1, exchange.end_us, status)
+            self._finish(seq, exchange.started_ns + 1000 * exchange.end_us)
 
     def _take(self, event: Event) -> None:
         index, data = self._index, event.data
@@ -242,6 +253,8 @@ class _LogReader:
             self._judge_repeat(seq)
         if event.kind in (EventKind.INTENT, EventKind.VERDICT):
             self._arrive(event.seq, event.at_ns, data)
+            if event.kind is EventKind.VERDICT:
+                self._finish(event.seq, event.at_ns)
             position = index.position_of(event.seq)
             if position is not None and position < index.stepped and not index.pages.get(position):
                 index.read_steps_again()  # it was held while later ones were read
@@ -262,8 +275,14 @@ class _LogReader:
         if position is None:
             return
         if event.kind is EventKind.OUTCOME:
+            began_ns = self._under_way.get(event.seq)
+            ended_ns = event.at_ns
             if "end_us" in data:
-                self._end(position, 0, data["end_us"], data.get("status", 0))
+                self._end(position, data["end_us"], data.get("status", 0))
+                if began_ns is not None:
+                    ended_ns = began_ns + 1000 * data["end_us"]
+            self._finish(event.seq, ended_ns)
+            if "end_us" in data:
                 if "fault" in data:
                     index.marks[position] |= Mark.FAILED
             elif position < index.stepped:
@@ -271,6 +290,13 @@ class _LogReader:
             index.marks[position] &= ~Mark.OPEN
         elif event.kind in (EventKind.HELD, EventKind.RULED):
             index.marks[position] |= Mark.HELD
+            self._pass(event.at_ns)
+            if event.kind is EventKind.HELD:
+                self._held.add(event.seq)
+            else:
+                self._held.discard(event.seq)
+            if event.kind is EventKind.RULED and data["ruling"] != Ruling.APPROVED.value:
+                self._finish(event.seq, event.at_ns)
         elif event.kind is EventKind.DIVERGED:
             index.marks[position] |= Mark.DIVERGED
             if len(index.divergences) < _DIVERGED:
@@ -287,27 +313,30 @@ class _LogReader:
         if known is not None:
             self._judge(known, data)
             return
+        idle_us = (at_ns - self._clock_ns) // 1000 if self._clock_ns else 0
+        is_idle = idle_us > IDLE_US and not self._is_busy(at_ns)
+        self._under_way[seq] = at_ns
         if len(index) and seq < index.seqs[-1]:
             self._insert(bisect_left(index.seqs, seq), seq, data)
             return
         self.began_ns = self.began_ns or at_ns
-        idle_us = (at_ns - self._busy_ns) // 1000 if self._busy_ns else 0
-        before = index.active[-1] if len(index) else 0
-        if idle_us > IDLE_US:
-            active = self.active_end
-            index.gaps.append(Gap(len(index), active, idle_us))
-        else:
-            active = max(before, self.active_end + idle_us) if self._busy_ns else 0
+        self._clock_ns = self._clock_ns or at_ns
+        if is_idle:
+            index.gaps.append(Gap(len(index), self.active_end, idle_us))
+            self._clock_ns = at_ns
+        self._pass(at_ns)
+        # One that began before the end of another may be told of behind it; but none is before those that are listed before it.
+        active = max(self._find_active(at_ns), index.active[-1] if len(index) else 0)
+        if index.gaps:
+            active = max(active, index.gaps[-1].active_us)
         index.seqs.append(seq)
         index.kinds.append(_BY_CLASS.get(data["request_class"], 0))
         index.marks.append(Mark.OPEN)
         index.lanes.append(0)
-        index.active.append(max(before, active))
+        index.active.append(active)
         index.took.append(-1)
+        index.spans.append(-1)
         index.folds.append(len(index.gaps))
-        self._busy_ns = max(self._busy_ns, at_ns)
-        self.end_ns = max(self.end_ns, at_ns)
-        self.active_end = max(self.active_end, index.active[-1])
         self._judge(len(index) - 1, data)
 
     def _insert(self, at: int, seq: int, data: Any) -> None:
@@ -319,6 +348,7 @@ class _LogReader:
         index.lanes.insert(at, 0)
         index.active.insert(at, index.active[at])
         index.took.insert(at, -1)
+        index.spans.insert(at, -1)
         index.folds.insert(at, index.folds[at])
         for gap in index.gaps:
             gap.position += gap.position > at
@@ -356,18 +386,40 @@ class _LogReader:
         if exchange is not None:
             index.took[position] = exchange.end_us
 
-    def _end(self, position: int, _: int, end_us: int, status: int) -> None:
+    def _pass(self, at_ns: int) -> None:
+        """Count time up to a moment at which something was under way."""
+        behind_us = (at_ns - self._clock_ns) // 1000
+        if behind_us > 0:
+            self._clock_ns += behind_us * 1000
+            self.active_end += behind_us
+        self.end_ns = max(self.end_ns, at_ns)
+
+    def _find_active(self, at_ns: int) -> int:
+        """Give the active time of a moment up to which time was counted."""
+        return self.active_end - max(0, (self._clock_ns - at_ns) // 1000)
+
+    def _is_busy(self, at_ns: int) -> bool:
+        """Say whether something was under way until a moment."""
+        return bool(self._held) or any(
+            at_ns - began_ns <= LONG_NS for began_ns in self._under_way.values()
+        )
+
+    def _finish(self, seq: int, at_ns: int) -> None:
+        """Count that an exchange ended."""
+        began_ns = self._under_way.pop(seq, None)
+        position = self._index.position_of(seq)
+        if position is None:
+            return
+        if began_ns is not None:
+            self._pass(at_ns)
+            ended = self._find_active(at_ns)
+            self._index.spans[position] = max(0, ended - self._index.active[position])
+
+    def _end(self, position: int, end_us: int, status: int) -> None:
         index = self._index
         index.took[position] = end_us
         if status >= 400 or not status:
             index.marks[position] |= Mark.FAILED
-        ended = index.active[position] + end_us
-        # Active time goes on with what is under way; the wall clock beside it.
-        behind = ended - self.active_end
-        if behind > 0:
-            self.active_end = ended
-            self._busy_ns += behind * 1000
-            self.end_ns = max(self.end_ns, self._busy_ns)
 
 
 class _StepReader:

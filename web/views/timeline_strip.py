@@ -1,5 +1,7 @@
 """The timeline of a run in so many bins: for each lane what began and what was under way, and the gaps."""
 
+from bisect import bisect_left
+from operator import attrgetter
 from typing import Any
 
 from .run_index import KINDS, Mark, RunIndex
@@ -16,6 +18,9 @@ _FOLD_SHARE = 0.16
 _FOLD_EACH = 0.02
 _ORDER = (4, 0, 2, 3, 1, 5)
 """Kinds in the order in which they are drawn over each other."""
+
+
+_where = attrgetter("active_us")
 
 
 class Axis:
@@ -40,7 +45,28 @@ class Axis:
         """Give where an exchange ends."""
         if self.steps:
             return (position + 1) / max(len(self._index), 1)
-        return self.begin(position) + max(self._index.took[position], 0) / self.whole_us
+        index = self._index
+        active, gaps = index.active[position], index.gaps
+        end = min(active + self._find_span(position), index.active_us)
+        folds = index.folds[position]
+        if folds < len(gaps):
+            folds = bisect_left(gaps, end, folds, key=_where)
+        return (end + folds * self.fold_us) / self.whole_us
+
+    def _find_span(self, position: int) -> int:
+        """Give how long an exchange was under way: until now, or the last sign of life, where it has no end.
+
+        What a tape answered has the time of the tape, but no longer than until the next one came.
+        """
+        index = self._index
+        span = index.spans[position]
+        if span < 0:
+            return index.active_us - index.active[position]
+        if span == 0 and index.took[position] > 0:
+            is_last = position + 1 == len(index)
+            behind = index.active_us if is_last else index.active[position + 1]
+            return min(index.took[position], behind - index.active[position])
+        return span
 
     def find(self, place: float) -> int:
         """Give the position of the last exchange that begins at a place or before it."""

@@ -3,12 +3,14 @@
 from array import array
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from playhead.addons.run.exchange_events import outcome_event
 from playhead.store import RunInfo, Store
-from playhead.tape.exchange import RequestClass
+from playhead.tape.exchange import Exchange, RequestClass
+from playhead.tape.policy.approval_decision import Ruling
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.looking_back import write_store
@@ -208,3 +210,121 @@ def test_before_an_effect_is_what_rewind_says(tmp_path: Path) -> None:
         index = read_whole(store, store.runs.get("r"))
         assert list(index.effects) == [1]
         assert index.before_effect(2) is None
+
+
+def _held(exchange: Exchange, at_s: float) -> Event:
+    data = {**make_intent(exchange).data, "digest": "d", "rule": "r", "reason": "", "deadline_s": 1}
+    return Event(EventKind.HELD, _at(at_s), data)
+
+
+def _ruled(seq: int, ruling: Ruling, at_s: float) -> Event:
+    data = {"seq": seq, "ruling": ruling.value, "by": "", "via": "", "reason": ""}
+    return Event(EventKind.RULED, _at(at_s), data)
+
+
+def _at(at_s: float) -> int:
+    return round((1000 + at_s) * _S)
+
+
+@pytest.mark.parametrize("ruling", [None, *Ruling])
+async def test_what_a_gate_holds_lasts_until_that_is_decided(
+    tmp_path: Path, ruling: Ruling | None
+) -> None:
+    """Its wait is no idle gap, and it overlaps nothing that came behind it; without an end it lasts until the last sign of life."""
+
+    def make(seq: int, at_s: float, **more: Any) -> Exchange:
+        return make_exchange(seq, started_ns=_at(at_s), **more)
+
+    with Store.open(tmp_path / "store") as store:
+        run = await store.runs.create("r", mode="record", at_ns=1)
+
+        async def save(exchange: Exchange) -> None:
+            await store.exchanges.save(run.number, partial(make_record, exchange))
+
+        first, last = make(1, 0, end_us=100_000), make(3, 20, end_us=500_000)
+        gated = make(2, 1, kind=RequestClass.EFFECT, end_us=9_000_000)
+        store.events.append(run.number, make_intent(first))
+        await save(first)
+        store.events.append(run.number, _held(gated, 1))
+        if ruling is not None:
+            store.events.append(run.number, _ruled(2, ruling, 9))
+            if ruling is Ruling.APPROVED:
+                store.events.append(run.number, make_intent(gated))
+            else:
+                data = {**make_intent(gated).data, "verdict": "refused", "reason": "gate"}
+                store.events.append(run.number, Event(EventKind.VERDICT, _at(9), data))
+            await save(gated)
+        store.events.append(run.number, make_intent(last))
+        await save(last)
+        await store.runs.seal(run, reason="done", at_ns=_at(3000))
+        index = RunIndex(store, store.runs.get("r"))
+        for read in (index.read_log, index.read_steps):  # the log alone says it, too
+            while read(3):
+                pass
+            axis = Axis(index)
+            begins, ends = [axis.begin(at) for at in range(3)], [axis.end(at) for at in range(3)]
+            assert max(ends) == ends[2] == 1
+            if ruling is None:
+                assert index.gaps == []
+                assert ends[1] == 1
+                assert index.active_us == 20_500_000
+                continue
+            (gap,) = index.gaps
+            ended_s = 10 if ruling is Ruling.APPROVED else 9
+            assert (gap.position, gap.length_us) == (2, (20 - ended_s) * 1_000_000)
+            assert begins[1] < ends[1] < begins[2]
+            assert index.active_us == (ended_s * 1_000_000) + 500_000
+            told = draw_strip(index, 100)
+            first_bin, behind, _ = told["lanes"][0]["kinds"]["effect"]
+            assert (first_bin, behind) == (int(begins[1] * 100), int(ends[1] * 100) + 1)
+
+
+async def test_what_another_one_was_under_way_for_is_no_gap(tmp_path: Path) -> None:
+    """Time goes on at its own pace while a slow request waits, and a stream that stays open for long makes nothing busy."""
+    with Store.open(tmp_path / "store") as store:
+        run = await store.runs.create("r", mode="record", at_ns=1)
+        # A slow one, one beside it, one behind an hour, and one that is open all the time.
+        times = {1: (0, 5000), 2: (1, 31), 3: (11, 12), 4: (4000, 4001)}
+        made = {
+            seq: make_exchange(seq, started_ns=_at(begin), end_us=(end - begin) * 1_000_000)
+            for seq, (begin, end) in times.items()
+        }
+        moments = sorted(
+            (at, seq, at == begin) for seq, (begin, end) in times.items() for at in (begin, end)
+        )
+        for _, seq, begins in moments:
+            if begins:
+                store.events.append(run.number, make_intent(made[seq]))
+            else:
+                await store.exchanges.save(run.number, partial(make_record, made[seq]))
+        await store.runs.seal(run, reason="done", at_ns=_at(6000))
+        index = read_whole(store, store.runs.get("r"))
+        (gap,) = index.gaps
+        assert (gap.position, gap.length_us) == (3, (4000 - 31) * 1_000_000)
+        assert list(index.active) == [0, 1_000_000, 11_000_000, 31_000_000]
+        axis = Axis(index)
+        ends = [axis.end(at) for at in range(4)]
+        assert ends[0] == max(ends) == 1
+        assert axis.begin(2) < ends[2] < ends[1] < axis.begin(3) < ends[3] < 1
+
+
+async def test_what_a_tape_answered_ends_before_the_next_one_comes(tmp_path: Path) -> None:
+    """A playback does not wait as long as the recorded answer took."""
+    with Store.open(tmp_path / "store") as store:
+        tape = await store.runs.create("tape", mode="record", at_ns=1)
+        for seq in (1, 2):
+            exchange = make_exchange(seq, started_ns=_at(seq * 30), end_us=20_000_000)
+            store.events.append(tape.number, make_intent(exchange))
+            await store.exchanges.save(tape.number, partial(make_record, exchange))
+        await store.runs.seal(tape, reason="done", at_ns=_at(99))
+        run = await store.runs.create("tape", mode="playback", at_ns=2, parent=tape)
+        for seq in (1, 2):
+            data = {**make_intent(make_exchange(seq)).data, "verdict": "served", "tape_seq": seq}
+            store.events.append(
+                run.number, Event(EventKind.VERDICT, _at(100 + seq), {**data, "reason": "on tape"})
+            )
+        await store.runs.seal(run, reason="done", at_ns=_at(200))
+        index = read_whole(store, store.runs.get("tape@1"))
+        assert list(index.took) == [20_000_000] * 2
+        axis = Axis(index)
+        assert axis.end(0) <= axis.begin(1) <= axis.end(1) == 1
