@@ -25,9 +25,9 @@ from .views.cause_view import view_cause
 from .views.context_view import ContextView, PartView, view_context
 from .views.exchange_view import Side, view_exchange
 from .views.run_facts import read_facts, run_row
-from .views.run_index import Mark, RunIndex, find_unsent, first_effects
+from .views.run_index import EFFECTS, Mark, RunIndex, find_unsent, first_effects, tell_results
 from .views.run_page_sections import view_cache, view_files, view_receipt
-from .views.safe_text import Shown, show_bytes, show_clock
+from .views.safe_text import Shown, safe_short, show_bytes, show_clock
 from .views.step_rows import fold_steps
 from .views.timeline_strip import Axis, draw_strip
 from .views.value_tree import Line
@@ -220,13 +220,16 @@ def _document(store: Store, index: RunIndex, shared: _Shared, progress: Progress
         ("labels", ", ".join(row["labels"])),
         ("agent", row["agent"]),
     ]
+    listed = first_effects(index, EFFECTS)
+    results = tell_results(index, {seq for seq, _, _ in listed})
     effects = [
         [
             seq,
             ", ".join(filter(None, (name, find_unsent(index, seq)))),
             _repeat_of(exchanges, seq) if twice else "",
+            safe_short(results.get(seq, ""), 240),
         ]
-        for seq, name, twice in first_effects(index, 1000)
+        for seq, name, twice in listed
     ]
     return {
         "version": VERSION,

@@ -14,7 +14,7 @@ from ...web.views.cause_view import view_cause
 from ...web.views.context_view import view_context
 from ...web.views.exchange_view import view_exchange
 from ...web.views.run_facts import is_quick, run_row
-from ...web.views.run_index import Mark, find_unsent, first_effects
+from ...web.views.run_index import Mark, find_unsent, first_effects, tell_results
 from ...web.views.run_page_sections import (
     find_role_of,
     view_cache,
@@ -171,6 +171,7 @@ class Pages:
         facts = self._library.find_facts(info)
         with index.lock:
             effects = first_effects(index, _EFFECTS)
+            results = tell_results(index, {seq for seq, _, _ in effects})
             more = max(0, len(index.effects) - len(effects))
             lanes = [
                 {
@@ -199,6 +200,7 @@ class Pages:
                     "what": safe_short(name, 160),
                     "note": self._note(run, seq) if duplicate else "",
                     "unsent": find_unsent(index, seq),
+                    "result": safe_short(results.get(seq, ""), 240),
                 }
                 for seq, name, duplicate in effects
             ],

@@ -4,7 +4,7 @@ Each effect with what answered it, what came of it, whether it repeats another, 
 the tape. The receipt shows the short form of the same rows. `docs/effects.md` describes both.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,6 +82,19 @@ class Effect:
     def is_deserted(self) -> bool:
         """Whether it waited at a gate until its client had left: nobody answered it."""
         return self.gate is not None and self.gate["ruling"] == Ruling.LEFT.value
+
+    @property
+    def result(self) -> str:
+        """What answered it, and what came of it, in a line."""
+        return f"{self.answered_by}: {self.outcome}"
+
+    @property
+    def gate_result(self) -> str:
+        """How its waiting at a gate ended, in a line; empty where none held it."""
+        if self.gate is None:
+            return ""
+        by = f" by {self.gate['by']}" if self.gate["by"] else ""
+        return f"held by a gate: {self.gate['ruling'] or 'no decision'}{by}"
 
     def short(self) -> dict[str, Any]:
         """Give the row of a receipt."""
@@ -251,13 +264,21 @@ class Ledger:
         self._effects[effect.seq] = effect
 
     def effects(
-        self, store: Store, info: RunInfo, tape: RunInfo | None, last: int = MAX_ROWS
+        self,
+        store: Store,
+        info: RunInfo,
+        tape: RunInfo | None,
+        last: int = MAX_ROWS,
+        only: Container[int] | None = None,
     ) -> Iterator[Effect]:
         """Give the effects in the order of the log, each complete; one exchange is read at a time.
 
         last: give no more than so many, the last of those that are kept.
+        only: give those with these seqs.
         """
         for effect in list(self._effects.values())[-last:]:
+            if only is not None and effect.seq not in only:
+                continue
             exchange = None
             rule, inject = self._injected.get(effect.seq, ("", ""))
             if inject:

@@ -286,10 +286,7 @@ def render_effects(
         if effect.key is not None:
             yield f"         idempotency key {effect.key.hex()}"
         if effect.gate is not None:
-            by = f" by {effect.gate['by']}" if effect.gate["by"] else ""
-            yield plain(
-                f"         held by a gate: {effect.gate['ruling'] or 'no decision'}{by}", 200
-            )
+            yield plain(f"         {effect.gate_result}", 200)
         if effect.drifted:
             yield f"         drifted: {plain(effect.drifted)}"
         if effect.divergence is not None:

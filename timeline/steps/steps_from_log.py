@@ -7,6 +7,8 @@ from ...tape.exchange import Seq
 from ...tape.records.events import Event, EventKind
 from .step import Step, StepKind
 
+WAITS = "held, rule"
+"""Begins the text of a decision that is not made yet; how it was made is a step of its own."""
 _KINDS = {
     EventKind.HELD: StepKind.DECISION,
     EventKind.RULED: StepKind.DECISION,
@@ -25,7 +27,7 @@ def tell_of_exchange(event: Event) -> tuple[StepKind, str] | None:
 def _in_words(kind: EventKind, data: Any) -> str:
     match kind:
         case EventKind.HELD:
-            return f"held, rule {data['rule']}: {data['reason']}"
+            return f"{WAITS} {data['rule']}: {data['reason']}"
         case EventKind.RULED:
             why = f": {data['reason']}" if data.get("reason") else ""
             who = f" by {data['by']}" if data["by"] else ""  # a deadline and an end have none

@@ -211,7 +211,7 @@ document.addEventListener("keydown", (event) => {
 function start() {
   $("chain").append(make("code", {}, `chain ${DOC.chain}`), " · playhead verify --receipt FILE --key KEY");
   $("facts").append(...DOC.summary.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
-  $("effects").append(...(DOC.effects.length ? DOC.effects.map(([seq, name, note]) => make("li", {}, make("a", { href: `#${seq}`, "data-seq": String(seq), className: note ? "bad" : "" }, `${seq} ${name}${note ? `, ${note}` : ""}`))) : [make("li", { className: "soft" }, "None.")]));
+  $("effects").append(...(DOC.effects.length ? DOC.effects.map(([seq, name, note, result]) => make("li", {}, make("a", { href: `#${seq}`, "data-seq": String(seq), className: note ? "bad" : "" }, `${seq} ${name}${note ? `, ${note}` : ""}`), ...(result ? [" ", soft(result)] : []))) : [make("li", { className: "soft" }, "None.")]));
   $("receipt-text").append(text(DOC.receipt, "Text of the receipt"));
   $("divergences").append(DOC.divergences.length ? make("ol", { className: "plain" }, ...DOC.divergences.map(([seq, kind, what, said]) => make("li", {}, link(seq, String(seq)), " ", make("b", {}, kind), ` ${what} `, soft(said)))) : make("p", { className: "soft" }, "None."));
   $("cache").append(DOC.cache.length ? make("ul", { className: "plain" }, ...DOC.cache.map(([name, verdict, read, prompt, why]) => make("li", {}, link(name, name), ` ${verdict}, ${read ?? "?"} of ${prompt || "?"} tokens read `, soft(why)))) : make("p", { className: "soft" }, "No model was asked."));

@@ -12,7 +12,7 @@ has no outcome after `LONG_NS`, as a stream that stays open for a whole run, mak
 import threading
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from enum import IntFlag
 from itertools import islice
@@ -23,6 +23,7 @@ from ...tape.policy.approval_decision import Ruling
 from ...tape.records.events import Event, EventKind
 from ...timeline.reading.settle_repeated_effect import Repeats
 from ...timeline.reading.substituted_answer import FROM_TAPE, NEVER_SENT
+from ...timeline.receipts.effects import Ledger
 from ...timeline.show.steps_json import step_json
 from ...timeline.steps.before_effects import EffectFinder
 from ...timeline.steps.read_run import RunReader
@@ -31,6 +32,8 @@ from ...timeline.steps.tracer import Price
 from .compressed_steps import StepPages
 
 IDLE_US = 5_000_000
+EFFECTS = 1000
+"""Whose results are known, the first."""
 LONG_NS = 600 * 1_000_000_000
 KINDS = ("http", "model call", "mcp", "retrieval", "telemetry", "tool call")
 """What an exchange was: its place in this list is what is kept. A model call that wants a tool called is a `tool call`."""
@@ -83,8 +86,6 @@ class RunIndex:
     """When each began, in active microseconds since the first."""
     took: "array[int]" = field(default_factory=lambda: array("q"))
     """Microseconds; -1 where that is not known."""
-    spans: "array[int]" = field(default_factory=lambda: array("q"))
-    """Active microseconds from its arrival to its end in this run, as the log has them, where a tape has others; -1 while it is under way."""
     folds: "array[int]" = field(default_factory=lambda: array("L"))
     """How many gaps came before."""
     gaps: list[Gap] = field(default_factory=list)
@@ -123,6 +124,19 @@ class RunIndex:
     def revision(self) -> int:
         """Number of the last event that was read: what is shown of a run is out of date once it is another."""
         return self._log.event
+
+    @property
+    def spans(self) -> "array[int]":
+        """Active microseconds of each from its arrival to its end in this run, as the log has them; -1 while it is under way.
+
+        What a tape answered has none, whatever time it took when it was recorded.
+        """
+        return self._log.spans
+
+    @property
+    def ledger(self) -> Ledger:
+        """The first effects, as far as the log has been read."""
+        return self._log.ledger
 
     @property
     def reader(self) -> RunReader:
@@ -200,6 +214,7 @@ class _LogReader:
         self._index = index
         self.event = 0
         """Number of the last event that was read."""
+        self.spans = array("q")
         self._clock_ns = 0
         """Until when time was counted: `active_end` is the active time then."""
         self._under_way: dict[int, int] = {}
@@ -207,6 +222,7 @@ class _LogReader:
         self._held: set[int] = set()
         """Those of them that a gate holds."""
         self._repeats = Repeats()
+        self.ledger = Ledger(index.info.mode, EFFECTS)
         self.began_ns = 0
         self.end_ns = 0
         self.active_end = 0
@@ -249,6 +265,7 @@ class _LogReader:
 
     def _take(self, event: Event) -> None:
         index, data = self._index, event.data
+        self.ledger.take(event)
         for seq in self._repeats.take(event):
             self._judge_repeat(seq)
         if event.kind in (EventKind.INTENT, EventKind.VERDICT):
@@ -335,7 +352,7 @@ class _LogReader:
         index.lanes.append(0)
         index.active.append(active)
         index.took.append(-1)
-        index.spans.append(-1)
+        self.spans.append(-1)
         index.folds.append(len(index.gaps))
         self._judge(len(index) - 1, data)
 
@@ -348,7 +365,7 @@ class _LogReader:
         index.lanes.insert(at, 0)
         index.active.insert(at, index.active[at])
         index.took.insert(at, -1)
-        index.spans.insert(at, -1)
+        self.spans.insert(at, -1)
         index.folds.insert(at, index.folds[at])
         for gap in index.gaps:
             gap.position += gap.position > at
@@ -413,7 +430,7 @@ class _LogReader:
         if began_ns is not None:
             self._pass(at_ns)
             ended = self._find_active(at_ns)
-            self._index.spans[position] = max(0, ended - self._index.active[position])
+            self.spans[position] = max(0, ended - self._index.active[position])
 
     def _end(self, position: int, end_us: int, status: int) -> None:
         index = self._index
@@ -522,6 +539,16 @@ def first_effects(index: RunIndex, most: int) -> list[tuple[int, str, bool]]:
     """Give the first effects of a run: seq, method and URL, and whether it may be a duplicate."""
     listed = islice(sorted(index.effects.items()), most)
     return [(index.seqs[at], name, bool(index.marks[at] & Mark.DUPLICATE)) for at, name in listed]
+
+
+def tell_results(index: RunIndex, seqs: Collection[int]) -> dict[int, str]:
+    """Give what came of effects in a line, as `effects` says it; of those that the log has, and no more of them than `EFFECTS`."""
+    store, info = index.store, index.info
+    tape = store.runs.find_tape(info)
+    return {
+        one.seq: "; ".join(filter(None, (one.result, one.gate_result)))
+        for one in index.ledger.effects(store, info, tape, only=seqs)
+    }
 
 
 def find_unsent(index: RunIndex, seq: int) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...timeline.show.listing import show_arguments
 from ...timeline.steps.step import StepKind
-from ...timeline.steps.steps_from_log import RUN_STOPPED
+from ...timeline.steps.steps_from_log import RUN_STOPPED, WAITS
 from .safe_text import safe_short
 
 Row = dict[str, Any]
@@ -33,6 +33,7 @@ def fold_steps(seq: int, steps: Sequence[dict[str, Any]]) -> Row:
         "usd": None,
         "marks": [],
         "notes": [],
+        "ruling": None,
         "error": "",
         "aside": "",
         "cause": None,
@@ -55,7 +56,10 @@ def _say(row: Row) -> str:
     if row["error"]:
         return f"! {row['error']}"
     marked = row["marks"] or row["notes"]
-    return f"[{safe_short(marked[0])}]" if marked else ""
+    said = [f"[{safe_short(marked[0])}]"] if marked and row["ruling"] is None else []
+    if row["ruling"] is not None:  # how its waiting ended says more than that it waited
+        said = [f"[{safe_short(one)}]" for one in (*row["marks"][:1], f"held: {row['ruling']}")]
+    return " ".join(said)
 
 
 def _take(row: Row, step: dict[str, Any], said: list[str]) -> None:
@@ -92,6 +96,8 @@ def _take(row: Row, step: dict[str, Any], said: list[str]) -> None:
         row["failed"] = True
         row["error"] = safe_short(text)
     elif kind in _NOTES and len(row["notes"]) < _MOST_NOTES:
+        if kind == StepKind.DECISION.value:
+            row["ruling"] = None if text.startswith(WAITS) else safe_short(text)
         # What a policy or a person decided says so itself.
         told = f"{kind}: {text}" if kind == StepKind.SNAPSHOT.value else text
         row["notes"].append(safe_short(told))

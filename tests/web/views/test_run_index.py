@@ -15,10 +15,14 @@ from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.looking_back import write_store
 from playhead.tests.web.cases.refund_store import CAUSE, DUPLICATE, RUN, STEPS, write_refund_store
+from playhead.timeline.receipts.effects import effects_of
+from playhead.timeline.receipts.gaps import Gaps
+from playhead.timeline.receipts.render_text import render_effects
 from playhead.timeline.steps.before_effects import find_before_effects
 from playhead.timeline.steps.read_run import RunReader
-from playhead.web.views.run_index import Mark, RunIndex
+from playhead.web.views.run_index import Mark, RunIndex, tell_results
 from playhead.web.views.scrubber_stops import Scrubbers
+from playhead.web.views.step_rows import fold_steps
 from playhead.web.views.timeline_strip import Axis, draw_strip
 
 _S = 1_000_000_000
@@ -261,6 +265,7 @@ async def test_what_a_gate_holds_lasts_until_that_is_decided(
         for read in (index.read_log, index.read_steps):  # the log alone says it, too
             while read(3):
                 pass
+            check_outcome(index, ruling)
             axis = Axis(index)
             begins, ends = [axis.begin(at) for at in range(3)], [axis.end(at) for at in range(3)]
             assert max(ends) == ends[2] == 1
@@ -277,6 +282,22 @@ async def test_what_a_gate_holds_lasts_until_that_is_decided(
             told = draw_strip(index, 100)
             first_bin, behind, _ = told["lanes"][0]["kinds"]["effect"]
             assert (first_bin, behind) == (int(begins[1] * 100), int(ends[1] * 100) + 1)
+
+
+def check_outcome(index: RunIndex, ruling: Ruling | None) -> None:
+    """The line of a step, and the list of effects, say what became of it as `effects` does."""
+    said = fold_steps(2, index.pages.get(1))["said"]
+    if index.stepped:
+        assert said == ("" if ruling is None else f"[held: {ruling.value}]")
+    listed, _ = effects_of(index.store, index.info)
+    told = {
+        one.seq: [line.strip() for line in render_effects(index.info, [one], 0, Gaps())]
+        for one in listed
+    }
+    for seq, result in tell_results(index, {2}).items():
+        assert set(result.split("; ")) <= set(told[seq])
+        assert (f"held by a gate: {ruling}" in result) is (ruling is not None)
+    assert bool(tell_results(index, {2})) is (ruling is not None)
 
 
 async def test_what_another_one_was_under_way_for_is_no_gap(tmp_path: Path) -> None:
