@@ -12,6 +12,7 @@ from .request_and_reply import Asked, Reply, reply_json
 from .store_reader import Library
 
 _TEXT = 600
+_NOBODY = "Nobody fetches it: the page of the run does."
 
 
 class Fetches:
@@ -21,6 +22,8 @@ class Fetches:
         self._library = library
         self._lock = threading.Lock()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._failed: dict[str, str] = {}
+        """Why runs could not be fetched, by their names, until that is tried again."""
 
     def begin(self, info: RunInfo) -> None:
         """Have a run fetched, if nobody does yet.
@@ -33,6 +36,8 @@ class Fetches:
         try:
             find_step(info.archived, open_place(info.archived.place), 1)
         except StoreError as error:
+            with self._lock:
+                self._failed[info.id] = " ".join(filter(None, (str(error), error.hint)))[:_TEXT]
             raise ControlError(
                 503,
                 f"Run {info.id!r} cannot be fetched from its archive",
@@ -43,6 +48,7 @@ class Fetches:
             running = self._running.get(info.id)
             if running is not None and running.poll() is None:
                 return
+            self._failed.pop(info.id, None)
             # Printing the receipt restores the run and its tape.
             words = ("receipt", info.id, *self._library.words)
             self._running[info.id] = subprocess.Popen(
@@ -58,12 +64,15 @@ class Fetches:
         told: dict[str, Any] = {"done": not info.is_only_in_archive, "error": None}
         with self._lock:
             running = self._running.get(info.id)
-            ended = running is not None and running.poll() is not None
-            if running is not None and ended and not told["done"]:
+            if running is not None and running.poll() is not None:
+                del self._running[info.id]
                 said = running.stderr.read() if running.stderr is not None else b""
-                told["error"] = (
+                self._failed[info.id] = (
                     said.decode("utf-8", "replace")[-_TEXT:] or "It could not be fetched."
                 )
+                told["done"] = not self._library.store.runs.get(info.id).is_only_in_archive
+            if not told["done"] and info.id not in self._running:
+                told["error"] = self._failed.get(info.id, _NOBODY)
         return reply_json(told)
 
     def close(self) -> None:

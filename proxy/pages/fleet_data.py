@@ -2,16 +2,19 @@
 
 import re
 import time
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from ...store import RunInfo
 from ...tape.canonical.canonical_request import rules_of
+from ...tape.shell_words import shell_word
 from ...timeline.fleet.find_runs import grep_runs
 from ...timeline.steps.read_run import RunReader
 from ...web.views.diff_view import DiffView, compare_runs
 from ...web.views.run_facts import run_json, run_row
 from ...web.views.run_page_sections import find_role_of
+from ...web.views.safe_text import safe_short
 from .request_and_reply import Asked, Reply, read_number, read_word, reply_json
 from .store_reader import Library, newest_first
 
@@ -19,46 +22,86 @@ WINDOW = 50
 IN = ("text", "url", "label")
 _LIMIT = 200
 _SEARCH_S = 8.0
+_NAMED = 5
 _NOW = time.time_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The runs that were asked for, the newest first, and what was not searched for them."""
+
+    found: list[RunInfo]
+    is_whole: bool = True
+    """Whether it did not end early."""
+    not_searched: tuple[str, ...] = ()
+    """Names of the runs of which the archive has the text, or a part of it: only their rows were searched."""
+    command: str = ""
+    """That fetches and searches them, too; empty where there are none."""
 
 
 def list_runs(library: Library, asked: Asked) -> Reply:
     """Give a window of runs, the newest first."""
     begin = read_number(asked.query, "from", 0, 0, 1 << 40)
     limit = read_number(asked.query, "limit", WINDOW, 1, _LIMIT)
-    found, _ = find_runs(library, asked)
-    shown = found[begin : begin + limit]
+    search = find_runs(library, asked)
+    shown = search.found[begin : begin + limit]
     rows = [run_json(library.store, info, library.find_facts(info)) for info in shown]
-    return reply_json({"runs": rows, "total": len(found)})
+    return reply_json(
+        {
+            "runs": rows,
+            "total": len(search.found),
+            "complete": search.is_whole,
+            "not_searched": len(search.not_searched),
+        }
+    )
 
 
-def find_runs(library: Library, asked: Asked) -> tuple[list[RunInfo], bool]:
-    """Find the runs that are asked for, the newest first; say whether all of the store was searched."""
-    runs = list(newest_first(library.store))
+def find_runs(library: Library, asked: Asked) -> Search:
+    """Find the runs that are asked for."""
+    store = library.store
+    runs = list(newest_first(store))
     text = asked.query.get("q", "").strip()[:200]
     where = read_word(asked.query, "in", IN)
     if not text:
-        return runs, True
-    short = text.lower()
+        return Search(runs)
     if where == "label":
-        return [
-            run for run in runs if any(short in word.lower() for word in (*run.labels, run.id))
-        ], True
+        return Search([run for run in runs if _has_in_row(run, text, where)])
     found: list[RunInfo] = []
+    missing: list[str] = []
     until = time.monotonic() + _SEARCH_S
     pattern = re.compile(re.escape(text), re.IGNORECASE)
+    is_whole = True
     for run in runs:
-        if time.monotonic() > until:
-            return found, False
-        if run.is_only_in_archive:
-            continue
-        if where == "url":
-            hit = any(pattern.search(one.name) for one in RunReader(library.store, run).read())
-        else:
-            hit = any(True for _ in grep_runs(library.store, [run], pattern, _no_progress))
-        if hit or short in run.id.lower():
+        if _has_in_row(run, text, where):
             found.append(run)
-    return found, True
+            continue
+        is_archived = run.is_only_in_archive
+        if not is_archived:
+            if time.monotonic() > until:
+                is_whole = False
+                break
+            if where == "url":
+                hit = any(pattern.search(one.name) for one in RunReader(store, run).read())
+            else:
+                hit = any(True for _ in grep_runs(store, [run], pattern, _no_progress))
+            if hit:
+                found.append(run)
+                continue
+            tape = store.runs.find_tape(run)
+            is_archived = tape is not None and tape.is_only_in_archive
+        if is_archived:
+            missing.append(run.id)
+    command = f"playhead runs --grep {shell_word(re.escape(text))}" if missing else ""
+    return Search(found, is_whole, tuple(missing), command)
+
+
+def _has_in_row(run: RunInfo, text: str, where: str) -> bool:
+    """Say whether what the list has of a run says something: of an archived one that is all that the store has."""
+    said = [run.id, *run.labels]
+    if where == "text":
+        said += [run.agent, run.parent or ""]
+    short = text.lower()
+    return any(short in one.lower() for one in said)
 
 
 def _no_progress(_done: int, _of: int) -> None:
@@ -68,7 +111,8 @@ def _no_progress(_done: int, _of: int) -> None:
 def table_rows(library: Library, asked: Asked) -> dict[str, Any]:
     """Give the rows of the table of runs, and how many there are."""
     begin = read_number(asked.query, "from", 0, 0, 1 << 40)
-    found, whole = find_runs(library, asked)
+    search = find_runs(library, asked)
+    found = search.found
     is_tree = read_word(asked.query, "tree", ("0", "1")) == "1"
     ordered = _as_tree(found) if is_tree else [(info, 0) for info in found]
     rows = []
@@ -87,7 +131,10 @@ def table_rows(library: Library, asked: Asked) -> dict[str, Any]:
         "total": len(found),
         "begin": begin,
         "behind": begin + WINDOW if begin + WINDOW < len(found) else None,
-        "whole": whole,
+        "whole": search.is_whole,
+        "not_searched": [safe_short(one, 60) for one in search.not_searched[:_NAMED]],
+        "more_not_searched": max(0, len(search.not_searched) - _NAMED),
+        "command": safe_short(search.command, 600),
     }
 
 

@@ -132,6 +132,7 @@ def test_an_archived_run_is_fetched_and_shown(tmp_path: Path) -> None:
     with Ui(store, "-c", str(config)) as ui:
         cookie = ui.open_session()
         assert "archived" in ui.ask("/runs", cookie).text
+        check_search(ui, cookie)
         # It is no empty run, nor compared as one.
         for path in (f"/data{path_of('nightly-1')}/steps", f"/data/diff/nightly-1/{RUN}"):
             assert ui.ask(path, cookie).status == 503, path
@@ -141,7 +142,25 @@ def test_an_archived_run_is_fetched_and_shown(tmp_path: Path) -> None:
         answer = ui.ask(path_of("nightly-1"), cookie)
         assert answer.status == 503
         assert "Traceback" not in answer.text
+        for _ in range(2):  # whoever asks later is told, too
+            told = ui.ask(f"/data{path_of('nightly-1')}/fetched", cookie).json
+            assert (told["done"], "cannot be" in told["error"]) == (False, True), told
         assert ui.ask(path_of(RUN), cookie).status == 200
+
+
+def check_search(ui: Ui, cookie: str) -> None:
+    """Archived runs are found by their rows; where their texts were not searched, the page says so, and how they are."""
+    for query, names in (("q=nightly-1&in=text", {"nightly-1"}), ("q=refunds&in=url", {RUN})):
+        told = ui.ask(f"/data/runs?{query}", cookie).json
+        found = {one["id"] for one in told["runs"]}
+        assert names <= found
+        left = {"nightly-0", "nightly-1"} - found
+        assert (told["not_searched"], told["complete"]) == (len(left), True)
+        page = ui.ask(f"/runs?{query}", cookie).text
+        assert all(name in page for name in left)
+        assert "playhead runs --grep" in page
+    assert ui.ask("/data/runs?q=nightly&in=label", cookie).json["not_searched"] == 0
+    assert "playhead runs --grep" not in ui.ask("/runs", cookie).text
 
 
 def _wait_for(ui: Ui, cookie: str, path: str, words: str) -> None:
