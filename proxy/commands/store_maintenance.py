@@ -78,9 +78,10 @@ def _verify_receipt(config: Config, file: Path, given: str | None, *, as_json: b
         if as_json:
             print_json({"file": str(file), "run": None, "signed": False, "problem": str(error)})
         else:
-            click.echo(f"{plain(str(file))}: NOT to be trusted: {plain(str(error), 200)}")
+            click.echo(f"{plain(str(file))}: NOT to be trusted: {plain(str(error), 300)}")
         return 1
-    run, key = document["run"], document["signature"]["key"]
+    # The key that a person knows; the signature has but a hash of it.
+    run, key = document["run"], signer.key.hex() if signer.key is not None else ""
     if as_json:
         print_json({"file": str(file), "run": run, "signed": True, "problem": None})
     else:

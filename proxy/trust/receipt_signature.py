@@ -79,13 +79,13 @@ def check(text: bytes, signer: Signer) -> dict[str, Any]:
         )
     if signer.key is None:
         raise BadReceipt(
-            f"it is signed with key {signature['key']!s:.40}, and this store has no key of receipts"
+            f"it is signed with a key whose hash is {signature['key']!s:.40}, and this store has no key of receipts"
         )
     key = Ed25519PublicKey.from_public_bytes(signer.key)
     if signature["key"] != _name(key):
         raise BadReceipt(
-            f"it is signed with key {signature['key']!s:.40}, and {signer.whose} is {_name(key)}: it is of another"
-            " store, or forged"
+            f"it is signed with a key whose hash is {signature['key']!s:.40}, and the hash of {signer.whose},"
+            f" {signer.key.hex()}, is {_name(key)}: it is of another store, or forged"
         )
     body = {name: value for name, value in document.items() if name != FIELD}
     try:
