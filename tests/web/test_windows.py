@@ -6,11 +6,13 @@ With PLAYHEAD_FULL=1 the longest run has 100,000 exchanges, else 2,000.
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
 from playhead.tests.support.browser import Browser, Chromium
 from playhead.tests.support.counts import FULL
+from playhead.tests.support.process import wait_until
 from playhead.tests.web.cases.checks import check_quiet
 from playhead.tests.web.cases.long_store import EFFECT_EVERY, RUN, write_long_store
 from playhead.tests.web.cases.page_process import Ui, path_of
@@ -34,7 +36,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, Ui]]:
         for count in (SHORT, LONG):
             store = write_long_store(folder / f"store-{count}", count)
             found[count] = stack.enter_context(Ui(store))
+        for ui in found.values():  # a window of a run that is still being read has less
+            wait_until(partial(_is_read, ui), timeout_s=60)
         yield found
+
+
+def _is_read(ui: Ui) -> bool:
+    return bool(ui.ask(_BASE, ui.cookie).json["complete"])
 
 
 # By path, where `{last}` is the last seq and `{half}` one in the middle.
