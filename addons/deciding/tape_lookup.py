@@ -461,7 +461,9 @@ class TapeLookup:
     async def _find_needs(self, seq: Seq) -> Dependence | None:
         """Find what the request depends on that has not been served, if it is answered by exchange `seq`."""
         playback = self._playback
-        if playback.order.find_earlier(seq) == ():
+        # Who asks for one exchange alone takes all that comes before it as asked and answered.
+        is_alone = playback.point.is_alone and seq == playback.point.at
+        if is_alone or playback.order.find_earlier(seq) == ():
             return None
         redactions = self._pending.redactions
         return await asyncio.to_thread(find_needs, playback, seq, self._request, redactions)

@@ -172,6 +172,11 @@ class BranchPoint:
         """The exchange of the tape that is the point; 0 for a playback that is no branch."""
         return Seq(0) if self.branch is None else self.branch.at
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether the exchange at the point is all that is asked, so that what comes before it counts as asked and answered."""
+        return self.branch is not None and self.branch.alone
+
     def reach(self, seq: Seq) -> bool:
         """Note that a recorded exchange answers; say whether it is the one at the point, for the first time."""
         if self.branch is None or self.branch.at != seq or self._came:
