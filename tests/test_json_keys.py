@@ -67,9 +67,9 @@ _LITERALS = {
     "ask": ("proxy/run_again/ask.py", "proxy/run_again/spread.py"),
     "explore": ("proxy/experiments/explore.py", "proxy/experiments/invariants.py"),
     "sweep": (
-        "proxy/experiments/journaled_runs.py",
+        "proxy/experiments/journal/journaled_runs.py",
         "proxy/experiments/outcome_table.py",
-        "proxy/experiments/usage_of_stopped_runs.py",
+        "proxy/experiments/journal/usage_of_stopped_runs.py",
         "proxy/experiments/sweep.py",
     ),
     "bisect": ("proxy/experiments/bisect.py",),

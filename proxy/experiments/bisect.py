@@ -44,7 +44,8 @@ from ..run_again.branch import Caps, Spent, find_caps, find_tape, limit_run, res
 from ..run_again.branch_price import Price, find_price, left_of, show_unpriced
 from ..run_again.declare_branch import Asked, declare
 from ..standard_streams import print_status
-from .journaled_runs import NotedRuns, begin_noted
+from .journal.inputs import read_inputs
+from .journal.journaled_runs import NotedRuns, begin_noted
 from .judge import Judge, Judged
 from .run_command_once import Place, Ran, read_done, run_once
 from .statistical_power import differs, find_repeats
@@ -132,7 +133,8 @@ def bisect(
     notes = None
     if prepared.declared.sends:
         parts = _tell(prepared, wanted, command)
-        notes = NotedRuns(config, "bisect", parts, anew=wanted.anew)
+        inputs = read_inputs(config, command, wanted.judge.check, [config_file])
+        notes = NotedRuns(config, "bisect", parts, inputs, anew=wanted.anew)
     lines = _announce(prepared, wanted, times, caps)
     with begin_noted(notes, lines, yes=wanted.yes) as noted:
         made = _Bisection(config, wanted, prepared, place, times, caps, noted)

@@ -52,7 +52,8 @@ from ..run_again.declare_branch import Asked, declare
 from ..standard_streams import print_status
 from .budget import Budget
 from .invariants import find_broken
-from .journaled_runs import NotedRuns, begin_noted
+from .journal.inputs import read_inputs
+from .journal.journaled_runs import NotedRuns, begin_noted
 from .judge import Judge, Judged
 from .run_command_once import Place, Ran, read_done, run_once
 from .save_faulted_run import keep_tape
@@ -133,7 +134,8 @@ def explore(
     notes = None
     if prepared.declared.sends:
         parts = _tell(prepared, wanted, command)
-        notes = NotedRuns(config, "explore", parts, anew=wanted.anew)
+        inputs = read_inputs(config, command, wanted.judge.check, [config_file])
+        notes = NotedRuns(config, "explore", parts, inputs, anew=wanted.anew)
     lines = _announce(prepared, wanted, budget, command)
     with begin_noted(notes, lines, yes=wanted.yes) as noted:
         if noted is not None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -50,10 +51,11 @@ from ..run_again.branch_price import Price, find_price
 from ..run_again.declare_branch import Asked, declare
 from ..standard_streams import print_status
 from .budget import Budget
-from .journaled_runs import UNFINISHED, describe_run, hash_parts, note_and_run, read_row, settle
+from .journal.inputs import hash_parts, read_inputs
+from .journal.journaled_runs import UNFINISHED, describe_run, note_and_run, read_row, settle
+from .journal.progress_journal import SUFFIX, Journal
 from .judge import Judge, make_judge
 from .outcome_table import Row, render_table, to_json
-from .progress_journal import SUFFIX, Journal
 from .run_command_once import Place, read_done, run_once
 from .workers import Done, Workers
 
@@ -94,6 +96,8 @@ def sweep(
     command = _choose_command(config, wanted, command)
     judge = make_judge(wanted.judged_by, by_label=wanted.label)
     restore_runs(config, wanted.run)
+    named = [one for each in wanted.variants for one in _list_files(each)]
+    inputs = read_inputs(config, command, judge.check, [config_file, file, *named])
     with open_store(config, readonly=True) as store:
         tape = find_tape(store, wanted.run)
         told = (command, judge.text)
@@ -104,9 +108,12 @@ def sweep(
     hint = "wait for it, or copy the file of variants"
     with Journal(notes, f"another sweep works on {notes}", hint) as journal:
         settle(config, journal)
+        journal.depend(inputs)
         left = _find_left(variants, wanted.times, journal)
         budget = _make_budget(wanted, variants, at_once, journal)
         for line in _announce(tape, wanted, variants, left, budget, judge, (command, recorded)):
+            print_status(line)
+        for line in journal.say_left(_find_ended(variants, journal)):
             print_status(line)
         used_up = budget.is_used_up and any(one.declared.sends for one in left)
         if left and any(one.declared.sends for one in variants) and not yes and not used_up:
@@ -185,9 +192,23 @@ def _tell(declared: Branch) -> Iterator[object]:
     yield declared.change
 
 
+def _list_files(variant: Variant) -> Iterator[Path]:
+    """Give the files of a variant, whose contents are a part of its key."""
+    yield from filter(
+        None, (variant.answer, variant.system, variant.request_change, variant.answers)
+    )
+
+
+def _find_ended(variants: Sequence[Prepared], journal: Journal) -> list[dict[str, Any]]:
+    """List the ended runs of these variants, also those whose files are other ones now."""
+    keys = {one.key for one in variants}
+    return [row for row in journal.rows if row["key"] in keys and row["standing"] != UNFINISHED]
+
+
 def _find_left(variants: Sequence[Prepared], times: int, journal: Journal) -> list[Prepared]:
     """List the runs that are still to be made: the first of each variant, then the second of each."""
-    done = Counter(row["key"] for row in journal.rows if row["standing"] != UNFINISHED)
+    ended = _find_ended(variants, journal)
+    done = Counter(row["key"] for row in ended if journal.counts(row))
     missing = [max(0, times - done[one.key]) for one in variants]
     return [
         one
@@ -204,7 +225,11 @@ def _make_budget(
     dearest = max(variants, key=lambda one: (one.declared.sends, one.price.calls))
     current = {one.key for one in variants}
     # What was stopped is run again within the same cap: otherwise each call of the file would raise it.
-    gone = [row for row in journal.rows if row["key"] not in current and row["standing"] != UNFINISHED]  # fmt: skip
+    gone = [
+        row
+        for row in journal.rows
+        if row["standing"] != UNFINISHED and not (row["key"] in current and journal.counts(row))
+    ]
     times = len(variants) * wanted.times + len(gone)
     given = Caps(wanted.cap, wanted.max_calls)
     caps = find_caps(given, dearest.declared, dearest.price, times, _CAP_NAMES)
@@ -323,7 +348,11 @@ def _count(variant: Prepared, journal: Journal, *, samples: bool) -> Row:
 
     samples: whether anything of the sweep goes live, so that runs which send nothing are not to be compared with the others.
     """
-    found = [row for row in journal.rows if row["key"] == variant.key]
+    found = [
+        row
+        for row in journal.rows
+        if row["key"] == variant.key and (row["standing"] == UNFINISHED or journal.counts(row))
+    ]
     spent = Spent()
     for row in found:
         read_row(row).add_to(spent)

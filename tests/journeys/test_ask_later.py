@@ -14,7 +14,7 @@ from playhead.proxy.cli import main
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead
 
-AGENT = '''
+AGENT = """
 import json, sys
 from playhead.tests.support.refund_agent import send_by_urllib as send
 url = sys.argv[1]
@@ -61,7 +61,7 @@ for _ in range(3):
         if item["type"] == "function_call":
             result = look_up(json.loads(item["arguments"])["order"])
             said.append({"type": "function_call_output", "call_id": item["call_id"], "output": result})
-'''
+"""
 PATHS = {
     "chat": "/v1/chat/completions",
     "anthropic": "/v1/messages",

@@ -410,3 +410,22 @@ def test_a_stopped_bisection_is_begun_anew_where_that_is_wanted(summary: Stored)
         done = playhead(*words, cwd=summary.folder, timeout_s=180)
         assert (done.returncode, len(spent)) == (1, count), done.stderr
         assert "goes on" not in done.stderr
+
+
+def test_what_another_check_has_said_does_not_count(summary: Stored) -> None:
+    """Runs that were judged by it are made again, and it is said why; what they used counts."""
+    check = summary.folder / "check.sh"
+    live = ("--live", "inference", "--reason", "a test", "--times", "4", "--yes")
+    spent = summary.shop.origin.requests
+    spent.clear()
+    shown = []
+    for text, cap in (("exit $PLAYHEAD_EXIT", "5"), ("exit 0", "100")):
+        check.write_text(text)
+        words = summary.words(*live, "--check", "sh check.sh", "--max-calls", cap)
+        done = playhead(*words, cwd=summary.folder, timeout_s=180)
+        shown.append((done.returncode, len(spent)))
+    assert shown == [(1, 4), (1, 4)], done.stderr
+    assert "  12 earlier runs do not count: check.sh changed" in done.stderr.splitlines()
+    assert "0 runs of it are not made again, and it has used 4 calls" in done.stderr
+    assert "0 of 3 answers of 'good': good, 0 of 4 runs were bad" in done.stderr
+    assert "not proved" in done.stdout

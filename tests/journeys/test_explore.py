@@ -196,12 +196,16 @@ class Asking(NamedTuple):
         """The words of its command."""
         return ("--", sys.executable, "-c", _ASKING, self.model.url)
 
-    def explore(self, *words: str) -> tuple[dict[str, Any], str]:
-        """Explore it with the model live; give what is told, and said."""
+    def explore(self, *words: str, script: str = "") -> tuple[dict[str, Any], str]:
+        """Explore it with the model live; give what is told, and said.
+
+        script: a file with the agent, in the place of its words.
+        """
         self.model.requests.clear()
         live = ("--live", "inference", "--reason", "r", "--yes", "--fault", "throttle")
         told = ("--store", "store", "--no-sandbox", "--seeds", "8", "--json", *live, *words)
-        done = playhead("explore", "tape", *told, *self.agent, cwd=self.folder, timeout_s=100)
+        agent = ("--", sys.executable, script, self.model.url) if script else self.agent
+        done = playhead("explore", "tape", *told, *agent, cwd=self.folder, timeout_s=100)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout), done.stderr
 
@@ -398,3 +402,20 @@ def test_the_same_command_goes_on_behind_a_cap(asking: Asking) -> None:
         assert second[key] == whole[key], key
     assert len(asking.model.requests) == whole["calls"] == second["calls"]
     assert second["calls"] > 2
+
+
+def test_what_another_agent_or_configuration_did_does_not_count(asking: Asking) -> None:
+    """It begins again, with the run without faults, and says why."""
+    (asking.folder / "agent.py").write_text(_ASKING)
+    words = ("--max-calls", "2", "--parallel", "1")
+    first, _ = asking.explore("--anew", *words, script="agent.py")
+    assert first["stopped"].startswith("a cap was reached: spent 2 calls"), first
+    (asking.folder / "agent.py").write_text(_ASKING + "# edited")
+    (asking.folder / "c.yaml").write_text("fault_seed: 3")
+    words = ("--max-calls", "300", "--config", "c.yaml")
+    second, said = asking.explore(*words, script="agent.py")
+    why = "  3 earlier runs do not count: agent.py and fault_seed of the configuration changed"
+    assert why in said.splitlines()
+    assert second["calls"] == len(asking.model.requests) + 2
+    whole, _ = asking.explore(*words, script="agent.py")
+    assert second["calls"] == whole["calls"] + 2

@@ -186,6 +186,32 @@ def test_a_check_judges(world: World) -> None:
     assert (row["good"], row["bad"]) == (1, 0)
 
 
+def test_what_another_check_or_agent_made_does_not_count(world: World) -> None:
+    """Runs are made again, and it is said why; with the files of then, they count again."""
+    check, agent = world.folder / "check.sh", world.folder / "used.txt"
+    agent.write_text("old")
+    world.write(
+        HEAD.replace(f"at: {AT}", f"at: {STEPS}")
+        + "check: sh check.sh\nvariants: [{name: as it was}]\n"
+    )
+    shown = []
+    for text, used in (("exit 1", "old"), ("exit 0", "old"), ("exit 0", "new"), ("exit 1", "old")):
+        check.write_text(text)
+        agent.write_text(used)
+        done = world.sweep("--json")
+        assert done.returncode == 0, done.stderr
+        (row,) = json.loads(done.stdout)["variants"]
+        left = [line for line in done.stderr.splitlines() if "count" in line]
+        shown.append((row["good"], row["bad"], len(world.model.requests), left))
+    by_check = "  1 earlier run does not count: check.sh changed"
+    by_both = "  1 earlier run does not count: check.sh and used.txt changed"
+    assert shown[0] == (0, 1, 1, [])
+    assert shown[1] == (1, 0, 1, [by_check])
+    assert shown[2][:3] == (1, 0, 1)
+    assert shown[2][3] == [by_both, by_check.replace("check.sh", "used.txt")]
+    assert shown[3][:3] == (0, 1, 0)
+
+
 def _rows(world: World) -> list[dict[str, Any]]:
     """Give the rows of runs that have ended."""
     lines = (world.folder / "sweep.yaml.done").read_text().splitlines()

@@ -54,6 +54,7 @@ INSIDE = {
     "proxy.determinism": "libc read_untrusted_file clock_journal preload_report preload_bundle journal_keeper",
     "proxy.engine": "upstream hooks http websocket fast connection_handler admission connection_observer event_loop"
     " egress_guard mitmproxy_imports guard_selftest lingering_close tls tls_closing captured_connections transparent unreachable_upstream engine",
+    "proxy.experiments": "workers run_command_once statistical_power outcome_table journal budget judge invariants save_faulted_run bisect sweep explore",
     "proxy.sandbox": "kernel filesystem network channel connect_for_command init sandbox_process run_on_folder_copies preflight sandbox",
 }
 """The modules and subpackages of each folder that has subpackages: each imports only those before it."""

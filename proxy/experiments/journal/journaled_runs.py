@@ -1,33 +1,34 @@
 """Runs that are noted as they begin and as they end, so that a later call does what is left, and counts what they have used.
 
 A sweep has a file of its own for that. What has none, a bisection or an exploration, notes in the store the runs of which something
-may leave, under a name made of all that decides what they do: the same call goes on there, and another one does not find them. Such
-notes hold numbers and hashes alone, and are gone once the call has come to its end.
+may leave, under a name made of the words that decide what they do: the same call goes on there, and another one does not find them. Of
+runs that depended on something else than the present ones (`inputs.py`), as an agent that was edited since, only what they have used
+counts. Such notes hold numbers and hashes alone, and are gone once the call has come to its end.
 """
 
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from ...config import Config
-from ...store import RunInfo
-from ...store.paths import EXPERIMENTS
-from ...tape.splicing.bisect_answers import Standing
-from ...timeline.cost.render import show_usd
-from ..errors import EngineError
-from ..operations.open_store import open_store
-from ..run_again.branch import Caps, Spent, confirm
-from ..run_again.branch_price import show_unpriced
-from ..standard_streams import print_status
+from ....config import Config
+from ....store import RunInfo
+from ....store.paths import EXPERIMENTS
+from ....tape.splicing.bisect_answers import Standing
+from ....timeline.cost.render import show_usd
+from ...errors import EngineError
+from ...operations.open_store import open_store
+from ...run_again.branch import Caps, Spent, confirm
+from ...run_again.branch_price import show_unpriced
+from ...standard_streams import print_status
+from ..run_command_once import Ran, read_done
+from ..workers import Done, Files, Work
+from .inputs import Inputs, hash_parts
 from .progress_journal import SUFFIX, Journal
-from .run_command_once import Ran, read_done
 from .usage_of_stopped_runs import describe_start, find_used
-from .workers import Done, Files, Work
 
 UNFINISHED = "unfinished"
 """What is noted of a run that a cap or somebody has ended: what it used counts, and it is run again."""
@@ -90,28 +91,24 @@ class Noted(NamedTuple):
     standing: Standing
 
 
-def hash_parts(*parts: object, size: int = 12) -> str:
-    """Give a hash of so many bytes, in hexadecimal, that tells these parts from others."""
-    key = blake2b(digest_size=size)
-    for part in parts:
-        key.update(repr(part).encode("utf-8", "surrogateescape") + b"\0")
-    return key.hexdigest()
-
-
 class NotedRuns:
     """The runs of one bisection or exploration, with those of earlier calls that did not come to their end. Use as a context manager."""
 
-    def __init__(self, config: Config, verb: str, parts: Iterable[object], *, anew: bool) -> None:
-        """Go on with what was done for the same parts.
+    def __init__(
+        self, config: Config, verb: str, parts: Iterable[object], inputs: Inputs, *, anew: bool
+    ) -> None:
+        """Go on with what was done for the same parts, with the same inputs.
 
-        parts: all that decides what the runs do.
+        parts: the words that decide what the runs do.
         anew: leave out what was done.
         """
         self._config = config
         self._path = config.store / EXPERIMENTS / f"{verb}-{hash_parts(*parts)}{SUFFIX}"
-        self._verb, self._anew = verb, anew
+        self._verb, self._anew, self._inputs = verb, anew, inputs
         self._journal = Journal(self._path, f"another {verb} of the same runs goes on", "wait for it")  # fmt: skip
         self._earlier: list[tuple[str, Noted]] = []
+        self._left: list[Mapping[str, Any]] = []
+        """Runs that depended on something else."""
         self._begun: dict[int, int] = {}
         self._is_done = False
 
@@ -126,6 +123,7 @@ class NotedRuns:
         if self._anew:
             self._journal.clear()
         settle(self._config, self._journal, lambda run: run.number)
+        self._journal.depend(self._inputs)
         if self._journal.rows:
             self._read()
         return self
@@ -146,7 +144,11 @@ class NotedRuns:
         for row in self._journal.rows:
             name = names.get(row["run"])
             # One that is gone is made again: nobody could look at it any more.
-            if name is not None and row["standing"] != UNFINISHED:
+            if name is None or row["standing"] == UNFINISHED:
+                continue
+            if not self._journal.counts(row):
+                self._left.append(row)
+            else:
                 noted = Noted(read_row({**row, "run": name}), Standing(row["standing"]))
                 self._earlier.append((row["key"], noted))
 
@@ -168,6 +170,7 @@ class NotedRuns:
         )
         used = f"it has used {spent.calls:,} calls, {show_usd(spent.usd)} USD{show_unpriced(spent.unpriced)}"
         yield f"  goes on with an earlier call that did not come to its end: {runs}, and {used}; --anew begins again"
+        yield from self._journal.say_left(self._left)
 
     def find(self, key: str) -> list[Noted]:
         """List those of a key."""

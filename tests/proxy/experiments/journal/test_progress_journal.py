@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.errors import EngineError
-from playhead.proxy.experiments.progress_journal import Journal
+from playhead.proxy.experiments.journal.progress_journal import Journal
 
 ENDED = {"key": "k", "run": "r", "standing": "good"}
 BEGUN = {"key": "k", "begun": 1, "process": 2, "next_run": 3, "variant": "v"}

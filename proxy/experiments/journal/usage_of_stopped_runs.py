@@ -3,9 +3,9 @@
 from decimal import Decimal
 from typing import Any
 
-from ...store import LogCorrupt, RunInfo, RunStatus, Store
-from ..run_again.branch import Caps
-from ..run_again.branch_price import Price, find_spent
+from ....store import LogCorrupt, RunInfo, RunStatus, Store
+from ...run_again.branch import Caps
+from ...run_again.branch_price import Price, find_spent
 
 
 def describe_start(store: Store, process: int, part: Caps) -> dict[str, Any]:

@@ -1,17 +1,20 @@
 """What a sweep, a bisection or an exploration has done so far, in a file, so that the next call goes on where this one stopped.
 
 It has a line of JSON when a run begins, with what the run reserves of the caps, and another once the run has ended. A run without the
-second was stopped: what it has used is to be found in the store.
+second was stopped: what it has used is to be found in the store. Another line has what the runs behind it depend on (`inputs.py`).
 """
 
 import fcntl
 import json
 import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ..errors import EngineError
+from ...errors import EngineError
+from .inputs import Inputs
 
 SUFFIX = ".done"
 
@@ -30,6 +33,9 @@ class Journal:
         """Runs that have ended."""
         self._begun: dict[int, dict[str, Any]] = {}
         """Runs that have begun, by number."""
+        self._depended: dict[str, dict[str, str]] = {}
+        """By the digest of what runs have depended on, its parts."""
+        self._inputs: Inputs | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -62,6 +68,7 @@ class Journal:
         os.ftruncate(self._descriptor, 0)
         self.rows.clear()
         self._begun.clear()
+        self._depended.clear()
 
     def _read(self) -> None:
         data = self.path.read_bytes()
@@ -71,6 +78,9 @@ class Journal:
         for number, line in enumerate(data[:whole].splitlines(), 1):
             try:
                 row = json.loads(line)
+                if "parts" in row:
+                    self._depended[row["inputs"]] = dict(row["parts"])
+                    continue
                 row["key"]
                 if "standing" not in row:
                     int(row["process"]), int(row["next_run"]), row["variant"]
@@ -83,6 +93,32 @@ class Journal:
                     "remove the line, or the file, to do its runs again",
                 ) from None
             self.rows.append(row)
+
+    def depend(self, inputs: Inputs) -> None:
+        """Note what the next runs depend on."""
+        self._inputs = inputs
+        if inputs.digest not in self._depended:
+            self._depended[inputs.digest] = dict(inputs.parts)
+            self._write({"inputs": inputs.digest, "parts": self._depended[inputs.digest]})
+
+    def counts(self, row: Mapping[str, Any]) -> bool:
+        """Say whether a run counts that was noted: one does not whose files are other ones now."""
+        before = self._depended.get(row.get("inputs", ""))
+        if before is None or self._inputs is None:
+            return False
+        return before == self._inputs.parts or not self._inputs.find_changed(before)
+
+    def say_left(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+        """Say of noted runs which of them do not count, and why.
+
+        rows: those runs.
+        """
+        if self._inputs is None:
+            return
+        left = Counter(str(row.get("inputs", "")) for row in rows if not self.counts(row))
+        for digest, count in left.items():
+            what = f"{count} earlier run{'s do' if count != 1 else ' does'} not count"
+            yield f"  {what}: {self._inputs.say_changed(self._depended.get(digest))}"
 
     @property
     def stopped(self) -> list[dict[str, Any]]:
@@ -98,12 +134,16 @@ class Journal:
 
     def begin(self, row: dict[str, Any]) -> None:
         """Note a run before it begins; called in its own process."""
-        self._write(row)
+        self._write(self._with_inputs(row))
 
     def add(self, row: dict[str, Any]) -> None:
         """Note a run that has ended."""
+        row = self._with_inputs(row)
         self.rows.append(row)
         self._write(row)
+
+    def _with_inputs(self, row: dict[str, Any]) -> dict[str, Any]:
+        return row if self._inputs is None else {**row, "inputs": self._inputs.digest}
 
     def _write(self, row: dict[str, Any]) -> None:
         os.write(self._descriptor, json.dumps(row).encode() + b"\n")
