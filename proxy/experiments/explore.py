@@ -56,7 +56,7 @@ from .journal.inputs import read_inputs
 from .journal.journaled_runs import NotedRuns, begin_noted
 from .judge import Judge, Judged
 from .run_command_once import Place, Ran, read_done, run_once
-from .save_faulted_run import keep_tape
+from .save_faulted_run import keep_schedule, keep_tape
 from .workers import Done, Files, Work, Workers
 
 _AT_ONCE = 4
@@ -268,7 +268,7 @@ class _Exploration:
         """Those that were looked at."""
         self._stopped = ""
         """Why it ended before all of them were."""
-        self._kept: tuple[str, Path] | None = None
+        self._kept: tuple[str, Path | None] | None = None
         self._numbers = iter(range(1, 1 << 62))
 
     def run(self, at_once: int) -> None:
@@ -443,10 +443,12 @@ class _Exploration:
             name = f"{tape}-seed-{tried.seed}"
             late_s = self._prepared.late_s
             kept = keep_tape(store, run, self._config, tried.schedule, late_s, name)
-        path = Path(f"{kept.id}.yaml".replace("/", "-"))
-        path.write_text(
-            "\n".join(_file_lines(tape, tried, self._prepared.late_s, kept.id)), "utf-8"
-        )
+        text = "\n".join(_file_lines(tape, tried, self._prepared.late_s, kept.id))
+        path = None
+        try:
+            path = keep_schedule(kept.id, text)
+        except EngineError as error:
+            print_status(f"playhead: {error}")
         self._kept = kept.id, path
 
     @property
@@ -480,6 +482,8 @@ class _Exploration:
             command = shlex.join(self._place.command)
             name, path = self._kept
             yield f"kept as the tape {name!r}: playhead replay {shell_word(name)} -- {command}"
+            if path is None:
+                return
             yield f"and as {path}: playhead explore {shell_word(self._prepared.tape.id)} --schedule {shell_word(path)} -- {command}"
 
     def _explain_untested(self) -> Iterator[str]:
@@ -513,7 +517,7 @@ class _Exploration:
                 "faults": [_fault_row(one) for one in found.schedule],
                 "run": found.ran.run,
                 "tape": self._kept[0] if self._kept is not None else None,
-                "file": str(self._kept[1]) if self._kept is not None else None,
+                "file": str(self._kept[1]) if self._kept is not None and self._kept[1] else None,
             },
             "calls": spent.calls,
             "usd": f"{spent.usd:f}",

@@ -5,7 +5,10 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...addons.run.exchange_events import idempotency_key, intent_row, outcome_event
@@ -44,8 +47,10 @@ from ...tape.schedules.remaining_faults import RunningSchedule
 from ...tape.schedules.scheduled_fault import SHARES, FaultWord, Schedule, ScheduledFault
 from ...timeline.reading.placeholder_key import find_key
 from ...timeline.state.calls_before import Exchanges
+from ..errors import EngineError
 
 _REASON = "kept of a run that met faults on purpose"
+_MOST_NAMES = 1000
 _MARGIN_US = 1_000_000
 """So much after its client had left a late answer came."""
 
@@ -111,6 +116,30 @@ def keep_tape(
         )
         (published,) = ingest.publish([info])
     return published
+
+
+def keep_schedule(name: str, text: str) -> Path:
+    """Keep a schedule as a file that is named after its tape; give its path. What is there, a link too, is never written over.
+
+    A file that says the same already is that file.
+    Raises: EngineError, where it cannot be written.
+    """
+    base = name.replace("/", "-")
+    names = chain([base], (f"{base}~{number}" for number in range(2, _MOST_NAMES)))
+    for path in (Path(f"{one}.yaml") for one in names):
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+            return path
+        except FileExistsError:
+            with suppress(OSError):
+                if path.is_file() and path.read_bytes() == text.encode():
+                    return path
+        except OSError as error:
+            raise EngineError(
+                f"{path} cannot be written: {error.strerror}", "its faults are those of the tape"
+            ) from error
+    raise EngineError(f"{base}.yaml is taken, and so are {_MOST_NAMES - 2} names like it", "")
 
 
 def _index(exchange: Exchange, rules: Rules, effects: Effects) -> Exchange:
