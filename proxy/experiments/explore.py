@@ -414,6 +414,8 @@ class _Exploration:
         untested = judged.why if judged.standing is Standing.UNKNOWN else ""
         if schedule and len(ran.unmet) == len(schedule):
             untested = "the agent did not come to its faults"
+        if broken:
+            untested = ""  # what was done was done
         tried = Tried(seed, schedule, ran, tuple(broken), untested)
         if self._noted is not None:
             standing = Standing.UNKNOWN if tried.untested else Standing.GOOD

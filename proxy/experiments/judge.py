@@ -14,7 +14,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,8 +31,9 @@ from ...timeline.outcomes.outcome import Verdict, read_outcome
 from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.retention import mark
+from ..standard_streams import print_status
 from .run_command_once import Ran
-from .workers import Files
+from .workers import SILENCE_S, Files, say_waiting
 
 _UNTESTED, _LAST = 125, 124
 _STANDINGS = {Verdict.OK: Standing.GOOD, Verdict.FAILED: Standing.BAD}
@@ -135,10 +138,19 @@ def make_judge(check: str | None, *, by_label: bool) -> Judge:
 
 
 def _run_check(words: tuple[str, ...], variables: Mapping[str, str]) -> int:
+    since = time.monotonic()
     try:
-        return subprocess.run(
-            words, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False
-        ).returncode  # fmt: skip
+        with subprocess.Popen(
+            words, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=sys.stderr
+        ) as process:
+            try:
+                while True:
+                    with suppress(subprocess.TimeoutExpired):
+                        return process.wait(SILENCE_S)
+                    print_status(say_waiting("the check", since))
+            except BaseException:
+                process.kill()
+                raise
     except OSError as error:
         raise EngineError(f"the check {words[0]!r} cannot be started: {error}", "") from error
 

@@ -7,9 +7,11 @@ another; what the command writes goes into files.
 import contextlib
 import json
 import os
+import select
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -17,11 +19,15 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from ... import PlayheadError
+from ...tape.counted import counted
 from ..errors import EngineError
 from ..sandbox.kernel.syscalls import die_with_parent
+from ..standard_streams import print_status
 
 Work = Callable[["Files"], dict[str, Any]]
 """Runs in a process of its own; gives JSON types. Raises: PlayheadError."""
+SILENCE_S = 60.0
+"""Longest that nothing is said while something is waited for."""
 _TOLD = 400
 """Characters of what a process said last that are quoted."""
 
@@ -106,6 +112,7 @@ class Workers:
         return done
 
     def _wait(self) -> Done:
+        self._say_that_it_goes_on()
         while True:
             pid, status = os.wait()
             if pid in self._running:
@@ -119,11 +126,25 @@ class Workers:
         last = files.stderr.read_text("utf-8", "replace")[-_TOLD:] if files.stderr.exists() else ""
         raise EngineError(f"a run ended with {code} before it had a result", " ".join(last.split()))
 
+    def _say_that_it_goes_on(self) -> None:
+        """Wait until one has something to tell, and say now and then how long that has taken."""
+        since, pipes = time.monotonic(), [reading for _, reading, _ in self._running.values()]
+        while pipes and not select.select(pipes, (), (), SILENCE_S)[0]:
+            print_status(say_waiting(counted(len(pipes), "run"), since))
+
     def stop(self, name: int) -> None:
         """Have a process end its command."""
         for pid, (known, _, _) in self._running.items():
             if known == name:
                 os.kill(pid, signal.SIGTERM)
+
+
+def say_waiting(what: str, since: float) -> str:
+    """Say that something goes on.
+
+    since: by `time.monotonic()`.
+    """
+    return f"  waiting for {what}: {round(time.monotonic() - since)} s; it has no time limit"
 
 
 def _be_worker(work: Work, files: Files, writing: int, masked: Iterable[int]) -> None:

@@ -1,11 +1,13 @@
 """Processes that each run a command once."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
+from playhead.proxy.experiments import workers as workers_module
 from playhead.proxy.experiments.workers import Work, Workers, run_all
 
 _INTERRUPTED = """
@@ -47,3 +49,20 @@ def test_a_run_is_made_by_what_those_before_it_have_used() -> None:
         for done in run_all(workers, make()):
             ended.append(done.name)
     assert ended == [0, 1, 2]
+
+
+def test_a_run_that_does_not_end_is_said_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the time that it has taken; it ends once that was said."""
+    reading, writing = os.pipe()
+    said = list[str]()
+
+    def hear(text: str) -> None:
+        said.append(text)
+        os.write(writing, b".")
+
+    monkeypatch.setattr(workers_module, "SILENCE_S", 0.01)
+    monkeypatch.setattr(workers_module, "print_status", hear)
+    with Workers(1) as workers:
+        workers.start(1, lambda _files: {"read": len(os.read(reading, 1))})
+        assert workers.wait().result == {"read": 1}
+    assert said[0] == "  waiting for 1 run: 0 s; it has no time limit"
