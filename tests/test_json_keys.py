@@ -64,15 +64,20 @@ _LITERALS = {
         "timeline/receipts/interventions/injected.py",
         "timeline/receipts/interventions/limits.py",
     ),
-    "ask": ("proxy/run_again/ask.py", "proxy/run_again/spread.py"),
-    "explore": ("proxy/experiments/explore.py", "proxy/experiments/invariants.py"),
+    "ask": ("proxy/run_again/ask.py", "proxy/run_again/branch.py", "proxy/run_again/spread.py"),
+    "explore": (
+        "proxy/experiments/explore.py",
+        "proxy/experiments/invariants.py",
+        "proxy/run_again/branch.py",
+    ),
     "sweep": (
         "proxy/experiments/journal/journaled_runs.py",
         "proxy/experiments/outcome_table.py",
         "proxy/experiments/journal/usage_of_stopped_runs.py",
         "proxy/experiments/sweep.py",
+        "proxy/run_again/branch.py",
     ),
-    "bisect": ("proxy/experiments/bisect.py",),
+    "bisect": ("proxy/experiments/bisect.py", "proxy/run_again/branch.py"),
     "receipt: branch": ("timeline/receipts/branch.py",),
     "receipt: resume": ("timeline/receipts/resume.py",),
     "receipt: hints": (

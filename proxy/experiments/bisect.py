@@ -33,15 +33,14 @@ from ...tape.splicing.bisect_answers import (
 )
 from ...tape.splicing.pairs import Pair, Pairing, pair_recordings
 from ...tape.splicing.splice import Splice
-from ...timeline.cost.render import show_usd
 from ...timeline.reading.placeholder_key import find_key
 from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.announcements import announce_live
-from ..run_again.branch import Caps, Spent, find_caps, find_tape, limit_run, reserve
-from ..run_again.branch_price import Price, find_price, left_of, show_unpriced
+from ..run_again.branch import Caps, Spent, find_caps, find_tape, limit_run, reserve, spent_json
+from ..run_again.branch_price import Price, find_price, left_of
 from ..run_again.declare_branch import Asked, declare
 from ..standard_streams import print_status
 from .journal.inputs import read_inputs
@@ -385,10 +384,7 @@ class _Bisection:
     def _say_spent(self) -> str:
         spent, caps = self._spent, self._caps
         left = [] if caps.calls is None else [f"{max(0, caps.calls - spent.calls):,} calls"]
-        return (
-            f"spent {spent.calls:,} calls, {show_usd(spent.usd)} USD{show_unpriced(spent.unpriced)};"
-            f" left {', '.join(left) or 'nothing'}"
-        )
+        return f"spent {spent.show()}; left {', '.join(left) or 'nothing'}"
 
     @property
     def _named(self) -> Pair | None:
@@ -476,6 +472,5 @@ class _Bisection:
                 for ran, judged in tried.runs
             ],
             "calls": self._spent.calls,
-            "usd": f"{self._spent.usd:f}",
-            "unpriced": self._spent.unpriced,
+            **spent_json(self._spent),
         }

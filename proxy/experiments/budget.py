@@ -5,7 +5,6 @@ from decimal import Decimal
 
 from ...timeline.cost.render import show_usd
 from ..run_again.branch import Caps, Spent
-from ..run_again.branch_price import show_unpriced
 from .run_command_once import Ran
 
 
@@ -72,9 +71,7 @@ class Budget:
     def show(self) -> str:
         """Say what was spent and what is left."""
         spent, caps = self.spent, self.caps
-        text = (
-            f"spent {spent.calls:,} calls, {show_usd(spent.usd)} USD{show_unpriced(spent.unpriced)}"
-        )
+        text = f"spent {spent.show()}"
         left = [] if caps.calls is None else [f"{max(0, caps.calls - spent.calls):,} calls"]
         if caps.usd is not None:
             left.insert(0, f"{show_usd(max(Decimal(0), caps.usd - spent.usd))} USD")

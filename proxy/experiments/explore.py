@@ -46,6 +46,7 @@ from ..run_again.branch import (
     find_tape,
     limit_run,
     reserve,
+    spent_json,
 )
 from ..run_again.branch_price import Price, find_price
 from ..run_again.declare_branch import Asked, declare
@@ -522,8 +523,7 @@ class _Exploration:
                 "file": str(self._kept[1]) if self._kept is not None and self._kept[1] else None,
             },
             "calls": spent.calls,
-            "usd": f"{spent.usd:f}",
-            "unpriced": spent.unpriced,
+            **spent_json(spent),
         }
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from ...timeline.cost.render import show_usd
 from ...timeline.show.fit import fit
-from ..run_again.branch import Spent
+from ..run_again.branch import Spent, spent_json
 from ..run_again.spread import interval
 
 _NAME, _WHY = 24, 40
@@ -44,15 +45,25 @@ def render_table(rows: Sequence[Row], judged_by: str) -> Iterator[str]:
         low, high = row.share
         sure = f"{low:.0%} to {high:.0%}" if row.is_sampled else "not sampled"
         sure = sure if row.good + row.bad else "-"
-        money = "?" if row.spent.unpriced else show_usd(row.spent.usd)
+        money = row.spent.show_usd()
         name, why = fit(row.name, width), fit(row.why, _WHY)
         told = (
             f"{name:<{width}} {of:>9}  {sure:<12} {row.unknown:>9} {row.spent.calls:>6} {money:>8}"
         )
         yield f"{told}  {why}"
     yield f"(judged by {judged_by}; shares of good runs with 95 % confidence)"
+    yield from _explain_marks([row.spent for row in rows])
     if any(not row.is_sampled and row.good + row.bad for row in rows):
         yield "(not sampled: no run of it sent a request, so that all were answered alike)"
+
+
+def _explain_marks(spent: Sequence[Spent]) -> Iterator[str]:
+    marks = {one.mark for one in spent}
+    if marks & {"≥", "?"}:
+        yield "(≥: more may have been billed; ?: no price is known)"
+    estimated = sum((one.estimated for one in spent), Decimal(0))
+    if estimated:
+        yield f"({show_usd(estimated)} USD are estimated or reserved, for calls and stopped runs whose price is not known)"
 
 
 def to_json(run: str, at: int, rows: Sequence[Row], left: int, spent: Spent) -> dict[str, Any]:
@@ -69,14 +80,12 @@ def to_json(run: str, at: int, rows: Sequence[Row], left: int, spent: Spent) -> 
                 "low": round(row.share[0], 4) if row.is_sampled else None,
                 "high": round(row.share[1], 4) if row.is_sampled else None,
                 "calls": row.spent.calls,
-                "usd": f"{row.spent.usd:f}",
-                "unpriced": row.spent.unpriced,
+                **spent_json(row.spent),
                 "runs": list(row.runs),
             }
             for row in rows
         ],
         "left": left,
         "calls": spent.calls,
-        "usd": f"{spent.usd:f}",
-        "unpriced": spent.unpriced,
+        **spent_json(spent),
     }

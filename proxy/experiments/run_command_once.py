@@ -60,6 +60,10 @@ class Ran:
     """Faults of its schedule that changed nothing, since the command did not come to them."""
     because: str = ""
     """Why its code is one of ours, as its receipt says; empty where it is the command's, or was noted by an earlier call."""
+    at_least: int = 0
+    billed: int = 0
+    estimated: Decimal = Decimal(0)
+    """See `Spent`."""
 
     @property
     def no_result(self) -> str:
@@ -80,6 +84,9 @@ class Ran:
         spent.usd += self.usd
         spent.calls += self.calls
         spent.unpriced += self.unpriced
+        spent.at_least += self.at_least
+        spent.billed += self.billed
+        spent.estimated += self.estimated
 
 
 def run_once(config: Config, place: Place, declared: Branch, files: Files) -> dict[str, Any]:
@@ -106,6 +113,9 @@ def run_once(config: Config, place: Place, declared: Branch, files: Files) -> di
         "calls": price.calls,
         "usd": str(price.counted),
         "unpriced": price.total.unpriced,
+        "at_least": price.at_least,
+        "billed": price.total.requests - price.total.failed,
+        "estimated": str(price.estimated),
         "limited": _is_limited(receipt),
         "unmet": declared.schedule.unmet if declared.schedule is not None else (),
     }
@@ -126,6 +136,9 @@ def read_done(done: Done) -> Ran:
         told["limited"],
         tuple(told.get("unmet", ())),
         told.get("because", ""),
+        told.get("at_least", 0),
+        told.get("billed", 0),
+        Decimal(told.get("estimated", 0)),
     )
 
 

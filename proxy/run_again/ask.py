@@ -34,8 +34,8 @@ from ..operations.restore_archived import restore_runs
 from ..run.launcher import own_control
 from ..run.runtime import Runtime
 from ..standard_streams import print_status
-from .branch import NO_PRICES, Repeat, Spent, confirm, find_tape, limit_run, reserve
-from .branch_price import find_price, find_spent, show_unpriced
+from .branch import NO_PRICES, Repeat, Spent, confirm, find_tape, limit_run, reserve, spent_json
+from .branch_price import find_price, find_spent
 from .declare_branch import find_point, live_rule
 from .fill_in_credential import with_credential, without_framing
 from .spread import describe, render, spread, to_json
@@ -266,16 +266,17 @@ def _show(
             kept = store.exchanges.find(store.runs.get(run), Seq(1))
             if kept is None or kept.verdict.value != "live":
                 refused.append(kept.reason if kept is not None else "nothing was kept of it")
+            elif kept.is_injected or kept.is_unsent:
+                refused.append(f"it was not sent: {_say_instead(kept)}")
             elif kept.response is None:
                 answers.append(f"failed: {kept.fault.text}" if kept.fault else "no answer")
             else:
                 answers.append(describe(read_answer(kept)))
     unsent = repeat.times - len(runs)
     if unsent and repeat.caps.usd is not None:
-        text = f"the cap of {show_usd(repeat.caps.usd)} USD has no room for another call: {show_usd(spent.usd)} USD are used"
+        text = f"the cap of {show_usd(repeat.caps.usd)} USD has no room for another call: {spent.show_usd()} USD are used"
         refused.extend([text] * unsent)
     rows = spread(recorded, answers)
-    usd = f"{spent.usd:f}"
     if as_json:
         document = {
             "run": prepared.tape.id,
@@ -284,8 +285,7 @@ def _show(
             "recorded_answer": recorded,
             "answers": to_json(rows),
             "refused": refused,
-            "usd": usd,
-            "unpriced": spent.unpriced,
+            **spent_json(spent),
         }
         click.echo(json.dumps(document, indent=1))
     else:
@@ -299,9 +299,16 @@ def _show(
     return ExitCode.DIVERGED if refused else 0
 
 
+def _say_instead(kept: Exchange) -> str:
+    """Say what came in the place of an answer of the model."""
+    if kept.fault is not None:
+        return str(kept.fault.text)
+    return describe(read_answer(kept)) if kept.response is not None else "nothing"
+
+
 def _say_spent(runs: Sequence[RunId], spent: Spent) -> str:
     """Say how many calls were made, what they cost, and where they are."""
     return (
-        f"playhead: {spent.calls} calls, {spent.usd:f} USD{show_unpriced(spent.unpriced)};"
+        f"playhead: {spent.show(f'{spent.usd:f}')};"
         f" runs {', '.join(runs[:3])}{' …' * (len(runs) > 3)}"
     )

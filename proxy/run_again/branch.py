@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from ...config import Config, Limits
 from ...store import RunInfo, Store
+from ...tape.counted import counted
 from ...tape.diff.divergence_types import one_line
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
@@ -83,6 +84,10 @@ class Spent:
     unpriced: int = 0
     estimated: Decimal = Decimal(0)
     """Of the dollars, those that calls can have cost which did not state all they used."""
+    at_least: int = 0
+    """Model calls of which more may have been billed."""
+    billed: int = 0
+    """Model calls that were no errors."""
 
     def add(self, price: Price) -> None:
         """Add what a run has used."""
@@ -90,6 +95,41 @@ class Spent:
         self.estimated += price.estimated
         self.calls += price.calls
         self.unpriced += price.total.unpriced
+        self.at_least += price.at_least
+        self.billed += price.total.requests - price.total.failed
+
+    @property
+    def mark(self) -> str:
+        """How exact the dollars are, as `show_money` marks them: `?`, `≥`, or `~` where some are estimated; empty where they are stated."""
+        if self.unpriced and self.unpriced == self.billed and not self.usd:
+            return "?"
+        if self.unpriced or self.at_least:
+            return "≥"
+        return "~" if self.estimated else ""
+
+    def show_usd(self, shown: str = "") -> str:
+        """Give the dollars; nothing that may have been billed is shown as free.
+
+        shown: the amount, where it is not to be rounded.
+        """
+        return "?" if self.mark == "?" else f"{self.mark} {shown or show_usd(self.usd)}".lstrip()
+
+    def show(self, shown: str = "") -> str:
+        """Give calls and dollars in a few words."""
+        return (
+            f"{counted(self.calls, 'call')}, {self.show_usd(shown)} USD"
+            f"{_show_estimated(self)}{show_unpriced(self.unpriced)}"
+        )
+
+
+def spent_json(spent: Spent) -> dict[str, Any]:
+    """Give the money as JSON types."""
+    return {
+        "usd": f"{spent.usd:f}",
+        "unpriced": spent.unpriced,
+        "at_least": spent.at_least,
+        "estimated_usd": f"{spent.estimated:f}",
+    }
 
 
 def find_tape(store: Store, name: str) -> RunInfo:
@@ -296,7 +336,7 @@ def _sum_up(receipt: Receipt, number: int, times: int, spent: Spent, caps: Caps)
         left = [f"{max(0, caps.calls - spent.calls):,} calls"]
         if caps.usd is not None:
             left.insert(0, f"{show_usd(max(Decimal(0), caps.usd - spent.usd))} USD")
-        text += f"; spent so far {spent.calls:,} calls, {show_usd(spent.usd)} USD{_show_estimated(spent)}{show_unpriced(spent.unpriced)}; left {', '.join(left)}"
+        text += f"; spent so far {spent.show()}; left {', '.join(left)}"
     return text
 
 

@@ -31,6 +31,8 @@ class Price(NamedTuple):
     """The most that calls of each model have used, by the name that was asked for."""
     dearest: Decimal = Decimal(0)
     """What one more call can cost."""
+    at_least: int = 0
+    """Model calls of which more may have been billed than is counted, since nothing was estimated for them."""
 
     @property
     def counted(self) -> Decimal:
@@ -93,17 +95,19 @@ def find_price(
 
 def find_spent(store: Store, run: RunInfo) -> Price:
     """Give what a run has sent, and what of it cost. Blocking. Raises: LogCorrupt."""
-    total, calls, exchanges = Sum(), 0, Exchanges(store, run)
+    total, calls, at_least, exchanges = Sum(), 0, 0, Exchanges(store, run)
+    estimated = {
+        event.seq: event.data["estimated"]
+        for event in exchanges.events()
+        if event.kind is EventKind.OUTCOME and event.data.get("estimated")
+    }
     for entry in read_ledger(exchanges, lanes=False):
         calls += entry.fate is Fate.SENT
         if entry.fate is Fate.SENT and entry.is_call:
             total.add(entry)
-    estimated = sum(
-        event.data.get("estimated", 0)
-        for event in exchanges.events()
-        if event.kind is EventKind.OUTCOME
-    )
-    return Price(total, calls, Decimal(estimated) / NANO)
+            at_least += entry.at_least and entry.seq not in estimated
+    whole = Decimal(sum(estimated.values())) / NANO
+    return Price(total, calls, whole, at_least=at_least)
 
 
 def show_unpriced(calls: int) -> str:

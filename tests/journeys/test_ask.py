@@ -212,3 +212,117 @@ def test_an_interrupted_one_says_what_was_sent(
     assert process.returncode == 130, said
     assert "interrupted after 2 of 5, and one more was under way" in said
     assert "2 calls, 0.000150 USD; runs tape@" in said
+
+
+@pytest.mark.parametrize("inject", ["status, status: 503", "reset"])
+def test_a_fault_of_ours_is_no_answer(
+    world: World, capfd: pytest.CaptureFixture[str], tmp_path: Path, inject: str
+) -> None:
+    """The call was not sent: that is said, with 121."""
+    rule = f"{{match: '* {world.origin.url}/*', inject: {inject}, name: busy}}"
+    (tmp_path / "c.yaml").write_text(f"faults: [{rule}]\n")
+    words = ("--config", tmp_path / "c.yaml", "tape", 2, "--times", 2, "--yes", "--json")
+    code, out, err = ask(world, capfd, *words)
+    assert code == 121, err
+    document = json.loads(out)
+    assert (document["answers"], world.model.asked) == ([], [])
+    assert len(document["refused"]) == 2
+    assert document["refused"][0].startswith("it was not sent: ")
+    assert "busy" in document["refused"][0]
+
+
+def test_a_host_that_is_not_there_was_sent_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """So it is no answer either."""
+    origin, store = _record_beside(tmp_path, USAGE)
+    origin.stop()
+    with pytest.raises(SystemExit) as ended:
+        main(["ask", "--store", str(store), *_KEY, "tape", "1", "--yes", "--json"])
+    document = json.loads(capfd.readouterr().out)
+    assert ended.value.code == 121
+    assert (document["answers"], len(document["refused"])) == ([], 1)
+
+
+def _record_beside(
+    folder: Path, more: dict[str, Any], model: str = "claude-opus-4-5"
+) -> tuple[Origin, Path]:
+    """Record one call of a model that says no more of itself than this; the model goes on."""
+
+    async def answer(request: web.Request) -> web.Response:
+        head = {"id": "msg_1", "type": "message", "role": "assistant", "model": model}
+        said = {"content": [{"type": "text", "text": "yes"}], "stop_reason": "end_turn"}
+        return web.json_response({**head, **said, **more})
+
+    origin = Origin({MESSAGES: answer}).__enter__()
+    agent = (
+        "import sys\n"
+        "from playhead.tests.support.refund_agent import send_by_urllib as send\n"
+        "body = {'model': sys.argv[2], 'max_tokens': 9, 'messages': [{'role': 'user', 'content': 'ok?'}]}\n"
+        f"send('POST', sys.argv[1] + {MESSAGES!r}, body, {{'anthropic-version': '2023-06-01'}})\n"
+    )
+    words = ("--store", folder / "store", "--run", "tape", "-q", "--")
+    command = (sys.executable, "-c", agent, origin.url, model)
+    done = playhead("record", *words, *command)
+    assert done.returncode == 0, done.stderr
+    return origin, folder / "store"
+
+
+USAGE = {"usage": {"input_tokens": 10, "output_tokens": 1}}
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "shown", "told"),
+    [
+        ("claude-opus-4-5", {}, "2 calls, ≥ 0 USD;", ("0", 0, 2, "0")),
+        ("acme-9", USAGE, "2 calls, ? USD (2 of unknown price);", ("0", 2, 0, "0")),
+        ("claude-opus-4-5", USAGE, "2 calls, 0.000150 USD;", ("0.000150", 0, 0, "0")),
+    ],
+)
+def test_what_a_call_cost_that_does_not_say_it_is_not_nothing(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    model: str,
+    more: dict[str, Any],
+    shown: str,
+    told: tuple[str, int, int, str],
+) -> None:
+    """It is shown as `playhead cost` shows it."""
+    said, document = _ask_twice(tmp_path, capfd, more, model)
+    assert f"playhead: {shown} runs tape@" in said
+    found = (document[key] for key in ("usd", "unpriced", "at_least", "estimated_usd"))
+    assert tuple(found) == told
+
+
+def test_under_a_cap_what_a_call_may_have_cost_is_estimated(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And said to be so."""
+    said, told = _ask_twice(tmp_path, capfd, {}, "claude-opus-4-5", "--cap", "1")
+    assert (told["at_least"], told["estimated_usd"]) == (0, told["usd"])
+    assert float(told["usd"]) > 0
+    assert f"2 calls, ~ {told['usd']} USD (" in said
+    assert "of it estimated);" in said
+
+
+def _ask_twice(
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    more: dict[str, Any],
+    model: str,
+    *words: str,
+) -> tuple[str, dict[str, Any]]:
+    """Ask twice, and again with --json; give what is said, and told."""
+    origin, store = _record_beside(folder, more, model)
+    found = []
+    try:
+        for form in ((), ("--json",)):
+            all_words = ("tape", "1", "--times", "2", "--yes", *words, *form)
+            with pytest.raises(SystemExit) as ended:
+                main(["ask", "--store", str(store), *_KEY, *all_words])
+            found.append(capfd.readouterr())
+            assert ended.value.code == 0, found[-1].err
+    finally:
+        origin.stop()
+    document: dict[str, Any] = json.loads(found[1].out)
+    return found[0].err, document

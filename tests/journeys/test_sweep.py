@@ -353,7 +353,9 @@ def test_money_of_a_call_that_was_stopped_counts_with_all_that_was_reserved(held
     done = world.sweep()
     assert done.returncode == 121, done.stderr
     assert "during a call whose price is not known" in done.stderr
-    assert "spent 2 calls, 1.00 USD" in done.stderr
+    assert "spent 2 calls, ~ 1.00 USD (1.00 of it estimated)" in done.stderr
+    assert " ~ 1.00  " in done.stdout
+    assert "(1.00 USD are estimated or reserved" in done.stdout
     assert len(held.asked) == 2
 
 

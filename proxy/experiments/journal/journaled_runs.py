@@ -18,11 +18,9 @@ from ....config import Config
 from ....store import RunInfo
 from ....store.paths import EXPERIMENTS
 from ....tape.splicing.bisect_answers import Standing
-from ....timeline.cost.render import show_usd
 from ...errors import EngineError
 from ...operations.open_store import open_store
 from ...run_again.branch import Caps, Spent, confirm
-from ...run_again.branch_price import show_unpriced
 from ...standard_streams import print_status
 from ..run_command_once import Ran, read_done
 from ..workers import Done, Files, Work
@@ -49,6 +47,9 @@ def describe_run(ran: Ran) -> dict[str, Any]:
         "calls": ran.calls,
         "usd": f"{ran.usd:f}",
         "unpriced": ran.unpriced,
+        "at_least": ran.at_least,
+        "billed": ran.billed,
+        "estimated": f"{ran.estimated:f}",
     }
 
 
@@ -168,7 +169,7 @@ class NotedRuns:
         runs = (
             f"{count} run{'s' * (count != 1)} of it {'are' if count != 1 else 'is'} not made again"
         )
-        used = f"it has used {spent.calls:,} calls, {show_usd(spent.usd)} USD{show_unpriced(spent.unpriced)}"
+        used = f"it has used {spent.show()}"
         yield f"  goes on with an earlier call that did not come to its end: {runs}, and {used}; --anew begins again"
         yield from self._journal.say_left(self._left)
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from ....store import LogCorrupt, RunInfo, RunStatus, Store
-from ...run_again.branch import Caps
+from ...run_again.branch import Caps, Spent
 from ...run_again.branch_price import Price, find_spent
 
 
@@ -37,14 +37,18 @@ def find_used(store: Store, begun: dict[str, Any], known: set[str]) -> dict[str,
     # Where a run was deleted since, it may have been this one.
     is_whole = bool(made) or len(since) == store.runs.next_number() - begun["next_run"]
     found = [price for price in prices if price is not None]
-    calls, usd = sum(one.calls for one in found), sum((one.counted for one in found), Decimal(0))
+    spent = Spent()
+    for price in found:
+        spent.add(price)
+    calls, usd = spent.calls, spent.usd
     is_known = is_whole and len(found) == len(prices)
     reserved_calls, reserved_usd = begun.get("reserved_calls"), begun.get("reserved_usd")
     if not is_known and reserved_calls is not None:
         calls = max(calls, int(reserved_calls))
+    at_least = spent.at_least if is_known else max(1, spent.at_least, calls - spent.calls)
     priced = is_known and not any(one.total.unpriced or one.total.at_least for one in found)
     if not priced and reserved_usd is not None:
-        usd = max(usd, Decimal(reserved_usd))
+        usd, at_least = max(usd, Decimal(reserved_usd)), 0
     why = "it was stopped"
     if not is_known:
         why += "; its requests are unknown, and count with all that they may have cost"
@@ -57,7 +61,10 @@ def find_used(store: Store, begun: dict[str, Any], known: set[str]) -> dict[str,
         "why": why,
         "calls": calls,
         "usd": f"{usd:f}",
-        "unpriced": sum(_count_unpriced(one, reserved_usd) for one in found),
+        "unpriced": spent.unpriced,
+        "at_least": at_least,
+        "billed": spent.billed,
+        "estimated": f"{spent.estimated + usd - spent.usd:f}",
     }
 
 
@@ -68,9 +75,3 @@ def _read(store: Store, run: RunInfo) -> Price | None:
         return find_spent(store, run)
     except LogCorrupt:
         return None
-
-
-def _count_unpriced(price: Price, reserved_usd: str | None) -> int:
-    """Count the calls whose price is not known, with those that were cut where nothing else counts for them."""
-    cut = 0 if reserved_usd is not None else price.total.at_least
-    return max(cut, price.total.unpriced)
