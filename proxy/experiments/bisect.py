@@ -47,9 +47,11 @@ from .journal.inputs import read_inputs
 from .journal.journaled_runs import NotedRuns, begin_noted
 from .judge import Judge, Judged
 from .run_command_once import Place, Ran, read_done, run_once
-from .statistical_power import differs, find_repeats
+from .statistical_power import differs, estimate_repeats, find_repeats
 from .workers import Work, Workers, run_all
 
+_MOST_TIMES = 1000
+"""Most that `--times` takes."""
 _HIGH, _LOW = 0.9, 0.1
 """Shares of bad runs that are told apart where the caller does not say how often each is run."""
 
@@ -88,12 +90,16 @@ class _Tried:
     count: int
     runs: list[tuple[Ran, Judged]]
 
-    def standing(self, *, by_chance: bool) -> Judged:
+    def standing(self, *, by_chance: bool, most_bad: float | None = None) -> Judged:
         """Say how it stands.
 
         by_chance: whether runs may differ, and most of them count.
+        most_bad: the share of bad runs with more of which it is bad; None for most of them.
         """
         found = [judged.standing for _, judged in self.runs]
+        share = found.count(Standing.BAD) / len(found)
+        if most_bad is not None and 2 * found.count(Standing.UNKNOWN) < len(found):
+            return Judged(Standing.BAD if share > most_bad else Standing.GOOD, "")
         most = max(set(found), key=lambda one: (found.count(one), one is Standing.UNKNOWN))
         said = next(judged for _, judged in self.runs if judged.standing is most)
         if len(set(found)) == 1 or by_chance:
@@ -298,21 +304,59 @@ class _Bisection:
         self.search = Search(len(prepared.pairing.roots), proves=once)
         self.problem = ""
         """Why nothing is proved, whatever the search has found."""
+        self._most_bad: float | None = None
+        """The share of bad runs with more of which a number of answers is bad; None for most of them."""
 
     def run(self) -> None:
         """Run until an answer is proved, or nothing is left to be tried."""
         with Workers(1) as workers:
-            while (count := self.search.next()) is not None:
-                tried, problem = self._try(workers, count)
-                if problem:
-                    self.problem = problem
+            while not self.problem and (count := self.search.next()) is not None:
+                tried, stopped = self._try_and_say(workers, count)
+                if not stopped and count == 0 and self._is_rare(tried):
+                    # It is no less the answers that make it bad for that: the other end says so.
+                    other, stopped = self._try_and_say(workers, self.search.count)
+                    if not stopped:
+                        self._compare_ends(tried, other)
+                        continue
+                if stopped:
+                    self.problem = stopped
                     return  # what is noted is there for the next call
-                judged = tried.standing(by_chance=self._by_chance)
-                print_status(f"  {self._say(tried, judged)}")
-                self.search.tell(count, judged.standing)
+                self.search.tell(count, self._stand(tried).standing)
         self.problem = self.problem or self.search.problem or self._find_chance()
         if self._noted is not None:
             self._noted.finish()
+
+    def _stand(self, tried: _Tried) -> Judged:
+        return tried.standing(by_chance=self._by_chance, most_bad=self._most_bad)
+
+    def _is_rare(self, tried: _Tried) -> bool:
+        """Say whether runs are bad, and most of them are not."""
+        bad = tried.bad(or_unknown=False)
+        return self._by_chance and bad > 0 and self._stand(tried).standing is Standing.GOOD
+
+    def _compare_ends(self, first: _Tried, last: _Tried) -> None:
+        """Search for what makes a run bad now and then, if it is so less often with all answers of the good run."""
+        times, compared = self._times, _comparisons(self.search.count)
+        more, fewer = first.bad(or_unknown=False), last.bad(or_unknown=True)
+        if differs(more, fewer, times, compared):
+            self._most_bad = (more + fewer) / (2 * times)
+            print_status(
+                f"  from here on a number of answers is bad if more than {self._most_bad:.0%} of its runs are"
+            )
+            self.search.tell(first.count, Standing.BAD)
+            self.search.tell(last.count, Standing.GOOD)
+            return
+        self.problem = f"{more} of {times} runs were bad without any answer of the good run, and {fewer} with all of them: that may be chance"
+        if more > fewer:
+            needed = estimate_repeats(more / times, fewer / times, compared)
+            self.problem += f"; about {needed} repeats tell such shares apart"
+            self.problem += f": --times {needed}" if needed <= _MOST_TIMES else ""
+
+    def _try_and_say(self, workers: Workers, count: int) -> tuple[_Tried, str]:
+        tried, stopped = self._try(workers, count)
+        if not stopped:
+            print_status(f"  {self._say(tried, self._stand(tried))}")
+        return tried, stopped
 
     def _try(self, workers: Workers, count: int) -> tuple[_Tried, str]:
         """Run with so many answers; give what came of it, and why it is not to be gone on with."""

@@ -429,3 +429,37 @@ def test_what_another_check_has_said_does_not_count(summary: Stored) -> None:
     assert "0 runs of it are not made again, and it has used 4 calls" in done.stderr
     assert "0 of 3 answers of 'good': good, 0 of 4 runs were bad" in done.stderr
     assert "not proved" in done.stdout
+
+
+_EVERY_THIRD = """
+grep -qx "$PLAYHEAD_RUN" runs || echo "$PLAYHEAD_RUN" >>runs
+n=$(grep -nx "$PLAYHEAD_RUN" runs)
+[ $((${n%%:*} % 3)) = 0 ] && exit "$PLAYHEAD_EXIT"
+exit 0
+"""
+"""Has one of three runs be as it is, and the others good."""
+
+
+@pytest.mark.parametrize("times", [6, 12])
+def test_an_answer_that_makes_a_run_bad_now_and_then_is_found(
+    shop: Shop, tmp_path: Path, times: int
+) -> None:
+    """If it does so significantly more often than the other one; else it is said how many repeats that takes."""
+    made = _store(shop, tmp_path, Planted("summary", 1, 1))
+    (tmp_path / "third.sh").write_text(_EVERY_THIRD)
+    (tmp_path / "runs").touch()
+    live = ("--live", "inference", "--reason", "a test", "--yes", "--times", str(times))
+    done = playhead(*made.words(*live, "--check", "sh third.sh"), cwd=tmp_path, timeout_s=180)
+    assert f"0 of 1 answer of 'good': good, {times // 3} of {times} runs were bad" in done.stderr
+    if times == 6:
+        assert done.returncode == 1, (done.stdout, done.stderr)
+        why = "not proved: 2 of 6 runs were bad without any answer of the good run, and 0 with all of them: that may be chance; about "
+        assert done.stdout.startswith(why)
+        assert "repeats tell such shares apart: --times " in done.stdout
+    else:
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        assert (
+            "from here on a number of answers is bad if more than 17% of its runs are"
+            in done.stderr
+        )
+        assert "exchange 1 turns 'bad' bad" in done.stdout

@@ -4,7 +4,13 @@ import math
 
 import pytest
 
-from playhead.proxy.experiments.statistical_power import POWER, differs, find_repeats, tail
+from playhead.proxy.experiments.statistical_power import (
+    POWER,
+    differs,
+    estimate_repeats,
+    find_repeats,
+    tail,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +47,16 @@ def test_so_many_repeats_have_the_power(high: float, low: float, comparisons: in
     times = find_repeats(high, low, comparisons)
     assert power(times) >= POWER
     assert all(power(fewer) < POWER for fewer in range(1, times))
+
+
+@pytest.mark.parametrize(("high", "low"), [(0.9, 0.1), (0.75, 0.25), (0.35, 0.0), (0.5, 0.2)])
+@pytest.mark.parametrize("comparisons", [1, 5])
+def test_the_estimate_is_near_what_it_takes(high: float, low: float, comparisons: int) -> None:
+    """Somewhat too many where one share is none at all."""
+    takes = find_repeats(high, low, comparisons)
+    assert estimate_repeats(high, low, comparisons) == pytest.approx(takes, rel=0.35, abs=4)
+
+
+def test_the_estimate_of_rare_shares_is_there_at_once() -> None:
+    """Where counting takes very long."""
+    assert 1000 < estimate_repeats(0.01, 0.0) < 1500
