@@ -79,7 +79,9 @@ def settle(
         for begun in journal.stopped:
             noted = {row["run"] for row in journal.rows}
             used = find_used(store, begun, {run for run, told in runs.items() if told in noted})
-            print_status(f"playhead: a run of {begun['variant']!r}, {used['run'] or 'not in the store'}: {used['why']}; {used['calls']} calls, {used['usd']} USD")  # fmt: skip
+            spent = Spent()
+            read_row({"code": 0, "child_exit": None, **used}).add_to(spent)
+            print_status(f"playhead: a run of {begun['variant']!r}, {used['run'] or 'not in the store'}: {used['why']}; {spent.show(used['usd'])}")  # fmt: skip
             told = {key: begun[key] for key in ("begun", "variant", "key")}
             ended = {"standing": UNFINISHED, "code": 0, "child_exit": None}
             journal.add({**told, **ended, **used, "run": runs.get(used["run"])})
