@@ -16,7 +16,9 @@ BISECT = (
         ("bisect", "carries", "good"),
         "was recorded with: touch",
     ),
-    Words("bisect: no good run", ("bisect", "bad", "--", "true"), "runs the command that you give"),
+    Words(
+        "bisect: no good run", ("bisect", "bad", "--", "true"), "two recordings are needed before"
+    ),
     Words("bisect: nobody", ("bisect", "nobody", "good", *GO), "nobody"),
     Words("bisect: nobody good", ("bisect", "bad", "nobody", *GO), "nobody"),
     Words("bisect: a run and itself", ("bisect", "bad", "bad", *GO), "have the same meaning"),
