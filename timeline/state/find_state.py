@@ -13,7 +13,7 @@ from ..steps.model_context import Item, read_context
 from ..steps.step import Edge
 from .calls_before import Exchanges, calls_before, find_before, read_answer
 from .context_parts import ContextPart, short, split_items, squeezed
-from .provider_conversation import rebuild_conversation
+from .provider_conversation import find_deleted_responses, rebuild_conversation
 from .snapshots import Snapshot, find_snapshots
 
 _CHAIN = 1000
@@ -51,6 +51,10 @@ class State:
     """What the provider keeps of the conversation, rebuilt from recorded calls, the oldest first."""
     unplaced: list[Seq] = field(default_factory=list)
     """Requests of the run that deleted something of it which no exchange has by its id: it may still be in `held`."""
+    doubtful: list[Seq] = field(default_factory=list)
+    """Calls whose turns are not in `held`, although the provider may have added them: their answers had no end, or an incomplete one."""
+    deleted: dict[Seq, Seq] = field(default_factory=dict)
+    """Of `held`: what the run itself had deleted before, and the requests that did."""
     broken: int = 0
     """An answer that the provider keeps and the run does not have, or 0."""
     snapshots: list[Snapshot] = field(default_factory=list)
@@ -90,6 +94,9 @@ def find_state(exchanges: Exchanges, seq: int, part: int = 0) -> State:
     elif call.context.conversation:
         stored = rebuild_conversation(exchanges, call, call.context.conversation)
         state.held, state.unplaced = stored.turns, stored.unplaced
+        state.doubtful = stored.doubtful
+        if stored.deleted_by is not None:
+            state.deleted = {seq: stored.deleted_by for seq, _ in stored.turns}
     state.snapshots = find_snapshots(exchanges, before.seq if before is not None else 0, call.seq)
     return state
 
@@ -199,6 +206,7 @@ def _rebuild(exchanges: Exchanges, state: State) -> None:
     """Put together what the provider keeps: the requests and answers that the ids lead back to."""
     call, wanted = state.call, state.call.context.previous
     names: dict[str, str] = {}
+    deleted = find_deleted_responses(exchanges, state.call)
     while wanted and len(state.held) < _CHAIN:
         found = next(
             (
@@ -212,6 +220,8 @@ def _rebuild(exchanges: Exchanges, state: State) -> None:
             state.broken = call.seq
             break
         state.held.insert(0, (found.seq, _turn(found, names)))
+        if wanted in deleted:
+            state.deleted[found.seq] = deleted[wanted]
         call, wanted = found, found.context.previous
 
 

@@ -52,7 +52,7 @@ def estimate_tokens(state: State) -> dict[str, int]:
     """
     usage = state.usage
     stated = input_tokens(usage) if usage is not None else None
-    if state.broken or state.unplaced:
+    if state.broken or state.unplaced or state.doubtful or state.deleted:
         return {}
     sizes = count_bytes(state)
     for _, kept in state.held:
@@ -98,11 +98,15 @@ def render_state(state: State, *, full: bool) -> Iterator[str]:
     yield from show_block(system, "  ", most, "--full") if system else ()
     for seq, parts in state.held:
         yield ""
-        yield f"kept by the provider, rebuilt from exchange {seq}"
+        by = state.deleted.get(seq)
+        gone = f"; exchange {by} deleted it" if by is not None else ""
+        yield f"kept by the provider, rebuilt from exchange {seq}{gone}"
         yield from _render_parts(parts, most)
     if context.conversation:
         told = f"the provider keeps all earlier turns of {context.conversation}, also those of other runs"
         yield fit(told, WIDTH)
+    for seq in state.doubtful:
+        yield f"exchange {seq} was not answered to its end: the provider may have kept it, too"
     for seq in state.unplaced:
         yield f"exchange {seq} deleted an item of it that no exchange has by its id: it may be above"
     if state.broken:
@@ -218,8 +222,14 @@ def state_json(state: State) -> dict[str, Any]:
         "tools": [tool.name for tool in context.asked.tools],
         "messages": [_part_json(one) for one in state.parts],
         "held": [
-            {"seq": seq, "messages": list(map(_part_json, parts))} for seq, parts in state.held
+            {
+                "seq": seq,
+                "messages": list(map(_part_json, parts)),
+                "deleted_by": state.deleted.get(seq),
+            }
+            for seq, parts in state.held
         ],
+        "doubtful": state.doubtful,
         "unplaced": state.unplaced,
         "before": state.before.seq if state.before is not None else None,
         "evidence": edge.evidence.value if edge is not None else None,

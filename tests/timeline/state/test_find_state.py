@@ -19,7 +19,13 @@ from playhead.tests.support.agent_tapes import (
     responses_by_id,
     said,
 )
-from playhead.tests.support.dialects import cut, load_sample, make_request, make_response
+from playhead.tests.support.dialects import (
+    cut,
+    load_sample,
+    make_request,
+    make_response,
+    make_stream,
+)
 from playhead.tests.support.exchanges import make_intent, make_record, write_run
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.context_parts import ContextPart
@@ -183,6 +189,109 @@ async def test_what_a_run_changes_of_a_conversation_at_the_provider_counts(
     assert state.unplaced == unplaced
     assert any("deleted an item" in line for line in render_state(state, full=False)) is bool(
         unplaced
+    )
+
+
+def _respond(status: str | None, *, ends: bool = True, text: str = "Answer", id: str = "r2") -> Any:
+    part = {"type": "output_text", "text": text, "annotations": []}
+    item = {"type": "message", "id": "m2", "role": "assistant", "content": [part]}
+    whole: dict[str, Any] = {"id": id, "object": "response", "model": "gpt-5.1"}
+    begun = {"type": "response.created", "response": {**whole, "status": "in_progress"}}
+    events: list[dict[str, Any]] = [begun]
+    if status == "error":
+        events.append({"type": "error", "code": "server_error", "message": "no"})
+    elif status is not None:
+        whole |= {"status": status, "output": [item]}
+        events.append({"type": f"response.{status}", "response": whole})
+    return make_stream(*events, named=True) if ends else whole
+
+
+@pytest.mark.parametrize(
+    ("answer", "held", "doubtful"),
+    [
+        (_respond("completed"), ["Two!", "Answer"], []),
+        (make_response(_respond("completed", ends=False)), ["Two!", "Answer"], []),
+        # An imitation that states no status.
+        (make_response({"id": "r2", "output": []}), ["Two!"], []),
+        (make_response({"error": {"message": "slow down"}}, status=429), [], []),
+        (make_response({"error": {"message": "no"}}, status=400), [], []),
+        (make_response({"error": {"message": "no"}}, status=500), [], []),
+        (make_response(b"<html>bad gateway</html>", status=502), [], []),
+        (_respond("failed"), [], []),
+        (_respond("cancelled"), [], []),
+        (_respond("error"), [], []),
+        (make_response(_respond("failed", ends=False)), [], []),
+        (_respond("incomplete"), [], [2]),
+        (make_response(_respond("queued", ends=False)), [], [2]),
+        (_respond(None), [], [2]),
+        (cut(_respond("completed"), 100), [], [2]),
+        (None, [], [2]),
+    ],
+    ids=str,
+)
+async def test_a_call_that_failed_adds_nothing_to_a_conversation_at_the_provider(
+    tmp_path: Path, answer: Any, held: list[str], doubtful: list[int]
+) -> None:
+    """Neither what it was asked nor what it answered; of one without an end nobody knows, and that is said."""
+    tape = Tape("stored")
+    _asked(tape, "One!")
+    asked = {"model": "gpt-5.1", "conversation": "conv_1", "input": "Two!"}
+    tape.model(make_request("https://api.openai.com/v1/responses", asked), answer)
+    _asked(tape, "Three!")
+    state = await state_at(tmp_path, tape, 3)
+    assert [one.text for _, parts in state.held for one in parts] == ["One!", "Answer 1", *held]
+    assert (state.doubtful, state_json(state)["doubtful"]) == (doubtful, doubtful)
+    told = [line for line in render_state(state, full=False) if "may have kept it, too" in line]
+    assert len(told) == len(doubtful)
+
+
+@pytest.mark.parametrize(
+    ("read", "held", "doubtful"),
+    [
+        ("completed", ["Two!", "Late."], []),
+        ("failed", [], []),
+        ("cancelled", [], []),
+        ("in_progress", [], [2]),
+    ],
+)
+async def test_an_answer_in_the_background_is_known_from_where_it_was_read(
+    tmp_path: Path, read: str, held: list[str], doubtful: list[int]
+) -> None:
+    """The call itself is answered before it has begun."""
+    tape = Tape("stored")
+    _asked(tape, "One!")
+    asked = {"model": "gpt-5.1", "conversation": "conv_1", "input": "Two!", "background": True}
+    queued = _respond("queued", ends=False) | {"output": []}
+    tape.model(make_request("https://api.openai.com/v1/responses", asked), make_response(queued))
+    tape.get("https://api.openai.com/v1/responses/r2", _respond(read, ends=False, text="Late."))
+    _asked(tape, "Three!")
+    state = await state_at(tmp_path, tape, 4)
+    assert [one.text for _, parts in state.held for one in parts] == ["One!", "Answer 1", *held]
+    assert state.doubtful == doubtful
+
+
+@pytest.mark.parametrize("status", [200, 404])
+@pytest.mark.parametrize("kept", ["previous", "conversation"])
+async def test_what_the_run_itself_deleted_at_the_provider_is_marked(
+    tmp_path: Path, kept: str, status: int
+) -> None:
+    """A response, or the whole conversation; a deletion that was refused deleted nothing."""
+    tape = Tape("deleted")
+    base = {"model": "gpt-5.1", "conversation": "conv_1"} if kept != "previous" else {"model": "m"}
+    url = "https://api.openai.com/v1/responses"
+    answer = make_response(_respond("completed", ends=False, id="r1"))
+    tape.model(make_request(url, base | {"input": "The word is MANGO."}), answer)
+    gone = f"{url}/r1" if kept == "previous" else f"{CONVERSATIONS}/conv_1"
+    _delete(tape, gone, make_response({"id": "r1", "deleted": True}, status=status))
+    later = (
+        base | {"input": "Which?"} | ({"previous_response_id": "r1"} if kept == "previous" else {})
+    )
+    tape.model(make_request(url, later), make_response(_respond("completed", ends=False)))
+    state = await state_at(tmp_path, tape, 3)
+    by = 2 if status == 200 else None
+    assert [one["deleted_by"] for one in state_json(state)["held"]] == [by]
+    assert any("exchange 2 deleted it" in line for line in render_state(state, full=False)) == bool(
+        by
     )
 
 
