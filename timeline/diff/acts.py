@@ -446,7 +446,11 @@ def _outcome_of(call: ModelCall) -> str:
         return f"error {answer.status}: {answer.error.message}"
     if not answer.complete:
         return "cut"
-    return answer.finish.value if answer.finish is not None else ""
+    if answer.finish is None:
+        return ""
+    # An agent goes by the provider's word, which may be one of several for the same.
+    finish, word = answer.finish.value, answer.finish_reason
+    return finish if word in (None, finish) else f"{finish} ({word})"
 
 
 class _Finisher:

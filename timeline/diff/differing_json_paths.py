@@ -222,7 +222,8 @@ class _Finder:
     @property
     def _is_plain_end(self) -> bool:
         """Whether a model ended both: then a body of JSON has how. It does not have how the answer arrived."""
-        return _ENDS.issuperset((self.one.outcome, self.other.outcome))
+        ends = (one.outcome.partition(" (")[0] for one in (self.one, self.other))
+        return _ENDS.issuperset(ends)
 
     def _ends(self) -> Iterator[Place]:
         texts = self.one.outcome or ABSENT, self.other.outcome or ABSENT

@@ -7,8 +7,18 @@ import pytest
 
 from playhead.tape.canonical.canonical_request import compile_rules
 from playhead.tape.exchange import Chunk, Exchange, Fault, FaultKind, Gone, Phase, RedactedText
-from playhead.tests.support.agent_tapes import Tape, anthropic, anthropic_stream, text, user
-from playhead.tests.support.dialects import make_response
+from playhead.tests.support.agent_tapes import (
+    Tape,
+    anthropic,
+    anthropic_stream,
+    chat,
+    said,
+    text,
+    use,
+    user,
+)
+from playhead.tests.support.agent_tapes import call as chat_call
+from playhead.tests.support.dialects import make_response, make_stream
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
 from playhead.timeline.diff.compare import Change, compare_acts
@@ -108,3 +118,50 @@ def test_an_answer_that_no_dialect_reads_is_compared_as_it_came() -> None:
     compared = compare_acts(*(read_acts(InMemory(one)) for one in sides))
     assert compared.divergence is not None
     assert compared.divergence.row.change is Change.ANSWERED
+
+
+def _ended(reason: str, *, by: str, calls: bool) -> list[Exchange]:
+    """One call that a model ended with a word of its provider's."""
+    tape = Tape("ended")
+    if by == "anthropic":
+        blocks = [text("It is there.")] + ([use("toolu_1", "pay", amount=4900)] if calls else [])
+        tape.model(anthropic([user("Pay it.")]), anthropic_stream(*blocks, stop=reason))
+        return tape.exchanges
+    wants = [chat_call("call_1", "pay", amount=4900)] if calls else []
+    message = {"role": "assistant", "content": "It is there.", "tool_calls": wants}
+    choice = {"index": 0, "message": message, "finish_reason": reason}
+    if by == "openai stream":
+        end = {"index": 0, "delta": {}, "finish_reason": reason}
+        choice = {"index": 0, "delta": {**message, "tool_calls": [{"index": 0, **wants[0]}]}}
+        pieces = [{"choices": [choice]}, {"choices": [end]}]
+        tape.model(chat([said("user", "Pay it.")], stream=True), make_stream(*pieces))
+    else:
+        tape.model(chat([said("user", "Pay it.")]), make_response({"choices": [choice]}))
+    return tape.exchanges
+
+
+@pytest.mark.parametrize(
+    ("by", "calls", "first", "second"),
+    [
+        ("openai", True, "tool_calls", "stop"),
+        ("openai", True, "tool_calls", "function_call"),
+        ("openai", True, "tool_calls", "length"),
+        ("openai", False, "stop", "content_filter"),
+        ("openai stream", True, "tool_calls", "stop"),
+        ("anthropic", False, "end_turn", "stop_sequence"),
+        ("anthropic", False, "end_turn", "refusal"),
+        ("anthropic", True, "tool_use", "end_turn"),
+    ],
+)
+def test_the_word_with_which_an_answer_ended_is_compared(
+    by: str, calls: bool, first: str, second: str
+) -> None:
+    """Several words of a provider mean the same, and an agent may go by each in another way."""
+    runs = [InMemory(_ended(word, by=by, calls=calls)) for word in (first, second)]
+    assert compare_acts(*(read_acts(runs[0]) for _ in range(2))).divergence is None
+    found = compare_acts(*map(read_acts, runs)).divergence
+    assert found is not None
+    assert found.row.change is Change.ANSWERED
+    for run, word in zip(runs, (first, second), strict=True):
+        (act,) = read_acts(run)
+        assert word in act.outcome

@@ -191,7 +191,7 @@ def test_a_finish_is_named_and_not_a_text_whose_id_stands_for_another() -> None:
         one_call(anthropic([ASK]), anthropic_stream(text(f"Refunded as {id}."), stop=stop))
         for id, stop in (("re_7Ex15JAwXt1CQEW4", "end_turn"), ("re_7fF3TAewxfCLGZG9", "max_tokens"))
     ]
-    assert shown(*runs) == [("answer ends", "stop", "length")]
+    assert shown(*runs) == [("answer ends", "stop (end_turn)", "length (max_tokens)")]
 
 
 def test_what_a_failed_call_ended_with_is_named_first() -> None:
@@ -199,7 +199,7 @@ def test_what_a_failed_call_ended_with_is_named_first() -> None:
     failed = make_response({"error": {"type": "rate_limit_error", "message": "slow"}}, 429)
     good = make_response({"role": "assistant", "content": [text("a")], "stop_reason": "end_turn"})
     found = shown(one_call(anthropic([ASK]), good), one_call(anthropic([ASK]), failed))
-    assert found[0] == ("answer ends", "stop", "error 429: slow")
+    assert found[0] == ("answer ends", "stop (end_turn)", "error 429: slow")
 
 
 def test_parts_of_a_stream_are_paired_by_what_they_are() -> None:
