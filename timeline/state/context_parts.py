@@ -1,6 +1,7 @@
 """The context of a model call part by part, so that two can be compared: what was said, called and given."""
 
 import json
+import re
 from dataclasses import dataclass
 
 from blake3 import blake3
@@ -16,7 +17,17 @@ from ...tape.dialects import (
     ToolCall,
     ToolResult,
 )
+from ...tape.diff.request_differences import common_prefix
 from ..steps.model_context import Item, system_message
+
+_KEPT = 12
+"""Characters of a text that have to be left in a shortened one."""
+_CUT = re.compile(
+    r"\W*(?:\.\.\.|…)(?:\W.{0,100})?"
+    r"|\W.{0,100}(?:truncat|omit|shorten|clip|elid|remov|snip|trim|skip|clear|cut|more).{0,100}",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What stands in a shortened text for what is gone, without its white space: an ellipsis, or a note in brackets."""
 
 
 @dataclass(slots=True)
@@ -113,6 +124,21 @@ def short(part: ContextPart) -> str:
     if part.what == "tool call":
         return f"tool call {part.name} {part.text}"
     return squeezed("thought" if part.what == "thought" else "assistant", part.text)
+
+
+def is_rest_of(now: str, first: str) -> bool:
+    """Say whether a text is an earlier one, or what was left of that when it was shortened: a part, or its ends around a note.
+
+    White space does not count.
+    """
+    now, first = ("".join(one.split()) for one in (now, first))
+    if now in first:
+        return True
+    begin = common_prefix(now, first)
+    most = min(len(now), len(first)) - begin
+    end = min(common_prefix(now[::-1], first[::-1]), most)
+    is_cut = _CUT.fullmatch(now, begin, len(now) - end) is not None
+    return len(now) < len(first) and begin + end >= _KEPT and is_cut
 
 
 def squeezed(what: str, text: str) -> str:

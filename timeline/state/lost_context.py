@@ -3,7 +3,8 @@
 A run is read from its beginning up to the call that is looked at, so that each part has the seq at which it was first said.
 
 1. Lost is what the call before of the same lane had, and the call has not: not as a part, and not inside the text of another.
-2. A result whose call is still there with another text was shortened: how many bytes are gone is said.
+2. A result whose call is still there with another text was shortened, or replaced where that is no rest of it: how many bytes are gone
+   is said. One that was shortened is no orphan, one that was replaced is.
 3. An orphan is what a model seems to have said and no recorded answer has; a result of a call that no recorded answer asked for; and
    what stands among what had been sent before, and had not been sent. What the agent adds behind that is its own to say.
 4. An id alone explains nothing: a call has to have the arguments that the answer gave it, and a result the text that it was first sent
@@ -22,7 +23,7 @@ from ..steps.model_call import ModelCall, is_drawn
 from ..steps.model_context import Item
 from ..steps.tracer import Tracer
 from .calls_before import Exchanges
-from .context_parts import ContextPart, short, split_items, squeezed
+from .context_parts import ContextPart, is_rest_of, short, split_items, squeezed
 from .find_state import find_state
 
 _SAID = ("assistant", "model", "thought")
@@ -36,7 +37,9 @@ class Lost:
     """The answer, or of what the agent wrote the request, that first had it."""
     part: ContextPart
     left: int | None = None
-    """Of a result that was shortened, how many bytes it has now."""
+    """Of a result that has another text now, how many bytes that has."""
+    is_replaced: bool = False
+    """Whether that is no rest of it."""
 
 
 @dataclass(slots=True)
@@ -190,7 +193,8 @@ class Watch:
             if one.what == "tool result" and one.call:
                 other = places.get(one.call)
             if other is not None:
-                found.append(Lost(self._origin(one), one, other.size))
+                is_rest = is_rest_of(other.text, self._given.get(one.call or "", one.text))
+                found.append(Lost(self._origin(one), one, other.size, is_replaced=not is_rest))
                 continue
             if len(one.text) >= MIN_TEXT and any(one.text in text for text in texts):
                 continue
@@ -224,7 +228,7 @@ class Watch:
         if not is_drawn(call) and len(asked) > 1:
             return True  # which of them it is the result of is not known
         first = self._given.get(call)
-        return first is None or squeezed("", part.text).strip() in first
+        return first is None or is_rest_of(part.text, first)
 
     def _inserted(
         self,

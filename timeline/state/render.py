@@ -290,7 +290,12 @@ def render_lost(found: Iterable[Looked], *, full: bool) -> Iterator[str]:
         yield f"at {name}, lane {looked.lane}: {size} bytes are gone since {looked.before}"
         for one in looked.lost:
             named = f"{one.part.what} {one.part.name}".strip()
-            was = f" (was {one.part.size} bytes, is {one.left})" if one.left is not None else ""
+            other = ", replaced" if one.is_replaced else ""
+            was = (
+                f" (was {one.part.size} bytes, is {one.left}{other})"
+                if one.left is not None
+                else ""
+            )
             if full:
                 yield f"  - {one.origin} {safe_line(named)}{was}"
                 yield from show_block(one.part.text, "      ", None, "")
@@ -336,7 +341,12 @@ def looked_json(looked: Looked) -> dict[str, Any]:
         "before": looked.before or None,
         "conversation": looked.conversation or None,
         "lost": [
-            {"origin": one.origin, "bytes_now": one.left, **_part_json(one.part)}
+            {
+                "origin": one.origin,
+                "bytes_now": one.left,
+                "replaced": one.is_replaced,
+                **_part_json(one.part),
+            }
             for one in looked.lost
         ],
         "lost_tools": looked.tools,

@@ -24,6 +24,7 @@ from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.context_parts import ContextPart
 from playhead.timeline.state.lost_context import Looked, look_at
+from playhead.timeline.state.render import render_lost
 from playhead.timeline.steps import Tracer
 
 _MADE = [make() for make in TAPES]
@@ -97,6 +98,15 @@ def _history(called: dict[str, Any] = READ, given: str = GIVEN) -> list[dict[str
         # Shortened, or with other white space.
         (_history(given='"note": "fine'), []),
         (_history(given=GIVEN.replace(" ", "\n")), []),
+        (_history(given='{"total": 4900, "no...'), []),
+        (_history(given='{"total": 4900,\n[… 20 bytes truncated …]\ntext"}'), []),
+        (_history(given='{"total": 4900 (more was cut)'), []),
+        (_history(given='... enough text"}'), []),
+        # Shorter, and not a rest of it.
+        (_history(given='{"total": 9400, "note": "fine'), ["tool result"]),
+        (_history(given='{"total": 9400...'), ["tool result"]),
+        (_history(given='{"total": 9400, "note": "fine and ...'), ["tool result"]),
+        (_history(given='{"total": 4'), []),
         (_history(use(READ["id"], "get", key="B2", count=1)), ["tool call"]),
         (_history(use(READ["id"], "pay", key="A1", count=1)), ["tool call"]),
         (_history(use(READ["id"], "get", key="A1")), ["tool call"]),
@@ -115,6 +125,11 @@ def test_an_id_alone_explains_nothing(history: list[dict[str, Any]], orphans: li
     tape.model(anthropic(later), anthropic_stream(text("Done."), id="msg_3"))
     (found,) = look_at(InMemory(tape.exchanges), 3)
     assert [one.what for one in found.orphans] == orphans
+    # What the list of lost parts calls shortened is no orphan, and what it calls replaced is one.
+    given = [one for one in found.lost if one.part.what == "tool result"]
+    assert [one.is_replaced for one in given] in ([], ["tool result" in orphans])
+    shown = [line for line in render_lost([found], full=False) if "bytes, is" in line]
+    assert [", replaced)" in line for line in shown] == [one.is_replaced for one in given]
 
 
 def _respond(tape: Tape, asked: str, id: str, previous: str | None = None) -> None:
