@@ -21,6 +21,7 @@ from .model_call import (
     answer_in,
     argument_texts,
     find_results,
+    is_drawn,
     keeps_role,
     same_agent,
     same_prompt,
@@ -356,6 +357,10 @@ class Lanes:
         asked = _asked_by(call, pending, self._warm)
         if asked is not None:
             return self._begin_asked(call, asked)
+        proven = self._find_proven(call)
+        if proven is not None:
+            edge = Edge(proven.last.seq, call.seq, Evidence.INFERRED, SOME)
+            return Placed(proven, [edge])
         idle = self._find_idle(call, pending)
         if idle is not None:
             edge = Edge(idle.last.seq, call.seq, Evidence.INFERRED, IDLE)
@@ -388,6 +393,17 @@ class Lanes:
             ),
             None,
         )
+
+    def _find_proven(self, call: ModelCall) -> LaneState | None:
+        """Find the only lane of the same agent whose answers the call has: it dropped or changed what it began with, and its last answer."""
+        found = [
+            state
+            for state in self._warm
+            if state.last.seq not in call.overlaps
+            and has_answers_of(state.last.context, call.context, sure=True)
+            and same_agent(state.last, call, continued=True)
+        ]
+        return found[0] if len(found) == 1 else None
 
     def _find_idle(self, call: ModelCall, pending: list[PendingCall]) -> LaneState | None:
         """Find a lane with the same prompt that was not waiting for an answer when the call came.
@@ -476,7 +492,6 @@ def goes_on(last: ModelCall, call: ModelCall) -> tuple[int, int, Edge, Seq | Non
     """
     items = call.context.items
     same = count_same(last.context, call.context)
-    rest = items[same:]
     spoken = same > 0 and any(item.system is None for item in items[:same])
     how = answer_in(last, call.context, same)
     ids = any(one.id for one in last.calls)
@@ -484,32 +499,36 @@ def goes_on(last: ModelCall, call: ModelCall) -> tuple[int, int, Edge, Seq | Non
         told = find_repeated(last.context, call.context)
         behind = answer_in(last, call.context, told) if told else None
         telling = len(last.said) >= MIN_TEXT or bool(last.calls)
+        proven = has_answers_of(last.context, call.context)
         if behind is not None and (telling or keeps_role(last, call)):
             how = behind
-        else:
-            how = how if telling and same_agent(last, call) else None
+        elif not (telling or proven) or not same_agent(last, call, continued=proven):
+            how = None
     if how is not None:
         evidence = Evidence.INFERRED if how else Evidence.RECORDED
         rule = how or ANSWER_IS_IN
         return CARRIED, same, Edge(last.seq, call.seq, evidence, rule), None
-    if not spoken or last.seq in call.overlaps:
+    # Where the prompt is a message, and is another one, the conversation behind it counts.
+    begun, was = (same, same) if spoken else count_behind_system(last.context, call.context)
+    if not begun or last.seq in call.overlaps:
         return None
     apart = bool(last.process and call.process) and last.process != call.process
     apart = apart or not same_prompt(last, call)
-    if not rest and same == len(last.context.items):
+    is_whole = was == len(last.context.items)
+    if begun == len(items) and is_whole:
         if apart and not last.failed:
             return None  # another agent with the same task
         same_way = last.context.asked.streamed == call.context.asked.streamed
         retry = last.seq if (last.failed or last.is_cut) and same_way else None
         # What was answered was not asked for again: another agent may have been given the same.
         evidence = Evidence.RECORDED if retry and not apart else Evidence.INFERRED
-        return 2, same, Edge(last.seq, call.seq, evidence, ONCE_MORE), retry
-    if apart and not _has_answers(items[:same]):
+        return 2, begun, Edge(last.seq, call.seq, evidence, ONCE_MORE), retry
+    if apart and not _has_answers(items[:begun]):
         return None
     if not same_agent(last, call, continued=True):
         return None
-    rule = UNANSWERED if same == len(last.context.items) else SOME
-    return 1, same, Edge(last.seq, call.seq, Evidence.INFERRED, rule), None
+    rule = UNANSWERED if is_whole else SOME
+    return 1, begun, Edge(last.seq, call.seq, Evidence.INFERRED, rule), None
 
 
 def _has_answers(items: list[Item]) -> bool:
@@ -527,6 +546,36 @@ def count_same(one: Context, other: Context) -> int:
         ):
             same += 1
     return same
+
+
+def count_behind_system(one: Context, other: Context) -> tuple[int, int]:
+    """Count what two contexts begin with behind their system prompts: the place in the later one, and in the earlier; 0 for nothing."""
+    begins = [count_system(context.items) for context in (other, one)]
+    same = 0
+    for new, old in zip(other.items[begins[0] :], one.items[begins[1] :], strict=False):
+        if new.key != old.key:
+            break
+        same += 1
+    return (begins[0] + same, begins[1] + same) if same else (0, 0)
+
+
+def has_answers_of(one: Context, other: Context, *, sure: bool = False) -> bool:
+    """Say whether a later context has an answer that an earlier one had: two agents say the same once by chance, and seldom twice.
+
+    sure: whether a tool call has to have an id that was drawn.
+    """
+    given = {item.key for item in one.items if _is_telling_answer(item, sure=sure)}
+    return bool(given) and any(
+        _is_telling_answer(item, sure=sure) and item.key in given for item in other.items
+    )
+
+
+def _is_telling_answer(item: Item, *, sure: bool) -> bool:
+    if any(not sure or is_drawn(one.id or "") for one in item.calls):
+        return True
+    return any(
+        len(message.text) >= MIN_TEXT for message in item.messages if message.role == "assistant"
+    )
 
 
 def find_repeated(one: Context, other: Context) -> int:

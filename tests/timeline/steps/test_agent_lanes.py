@@ -12,6 +12,7 @@ from playhead.tape.exchange import Seq
 from playhead.tests.support.agent_tapes import Tape, call, chat, chat_answer, said
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import write_run
+from playhead.tests.support.in_memory import InMemory
 from playhead.tests.support.lane_tapes import (
     LANE_TAPES,
     compacted_after_a_result,
@@ -412,3 +413,84 @@ def test_a_tool_call_of_a_branch_that_was_left_is_still_open() -> None:
     (after,) = (step for step in steps if step.seq == 5 and step.kind is StepKind.MODEL_CALL)
     assert {edge.source for edge in after.edges} == {2, 4}
     assert lanes_of(steps) == [[1, 2, 3, 5]]
+
+
+SYSTEM = "You are Coder, an agent that edits files.\nRule one: never delete.\nRule two: ask first."
+READ = "def charge(c):\n" + "\n".join(f"    step_{number}(c)" for number in range(60))
+WANTS = [call("call_AA11", "read", path="pay.py"), call("call_BB22", "list", at="src")]
+ASKED = [
+    said("user", "Fix the bug in pay.py, they are charged twice."),
+    said("assistant", None, tool_calls=WANTS),
+    said("tool", READ, tool_call_id="call_AA11"),
+    said("tool", "pay.py", tool_call_id="call_BB22"),
+    said("assistant", "The function charge calls step_3 twice; shall I fix it?"),
+    said("user", "Yes, and keep the logs."),
+    said("assistant", "Done, and the logs are kept."),
+    said("user", "Go on."),
+]
+CHANGES: dict[str, Callable[[list[dict[str, Any]]], list[dict[str, Any]]]] = {
+    "shortened": lambda said_: [
+        {**one, "content": (one["content"] or "")[:300] + "…"} if one["role"] == "tool" else one
+        for one in said_
+    ],
+    "begun with a summary": lambda said_: [said("user", "So far: the bug was found."), *said_[4:]],
+    "last answer altered": lambda said_: [*said_[:6], said("assistant", "It is done."), *said_[7:]],
+    "last answer left out": lambda said_: [*said_[:6], said_[7]],
+}
+
+
+def edited(*, line: bool, tool: bool, changes: tuple[str, ...], system: str = "") -> Tape:
+    """One agent, whose fourth request has less of what the third had."""
+    tape = Tape("edited")
+    tools = ["read", "write", "list"]
+    head = said("system", SYSTEM)
+    for upto, answer in ((1, chat_answer(None, *WANTS, id="a")), (4, None), (6, None)):
+        given = answer or chat_answer(str(ASKED[upto]["content"]), id=f"b{upto}")
+        tape.model(chat([head, *ASKED[:upto]], tools=tools), given)
+    last = ASKED
+    for name in changes:
+        last = CHANGES[name](last)
+    less = SYSTEM.rpartition("\n")[0] if line else SYSTEM
+    asked = chat([said("system", system or less), *last], tools=tools[: 2 if tool else 3])
+    tape.model(asked, chat_answer("Going on.", id="d"))
+    return tape
+
+
+@pytest.mark.parametrize("line", [False, True])
+@pytest.mark.parametrize("tool", [False, True])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (),
+        ("shortened",),
+        ("begun with a summary",),
+        ("last answer altered",),
+        ("last answer left out",),
+        ("shortened", "last answer altered"),
+        ("shortened", "last answer left out"),
+        ("last answer altered", "begun with a summary"),
+    ],
+    ids=" and ".join,
+)
+def test_recorded_answers_in_a_request_prove_its_lane(
+    *, line: bool, tool: bool, changes: tuple[str, ...]
+) -> None:
+    """A line of the prompt, a tool and a part of the conversation may go at once: what is gone is told."""
+    tape = edited(line=line, tool=tool, changes=changes)
+    steps, _ = trace(tape)
+    assert lanes_of(steps) == [[1, 2, 3, 4]]
+    *_, found = look_at(InMemory(tape.exchanges), None)
+    assert (found.before, found.tools) == (3, ["list"] if tool else [])
+    assert found.system == (["Rule two: ask first."] if line else [])
+    results = [(one.origin, one.part.name) for one in found.lost if one.part.what == "tool result"]
+    gone = "begun with a summary" in changes or "shortened" in changes
+    assert results[:1] == ([(2, "read")] if gone else [])
+
+
+@pytest.mark.parametrize("tool", [False, True])
+@pytest.mark.parametrize("changes", [(), ("shortened",), ("last answer altered",)])
+def test_another_role_is_another_lane(*, tool: bool, changes: tuple[str, ...]) -> None:
+    """Who hands a conversation over gives its answers to another agent."""
+    tape = edited(line=False, tool=tool, changes=changes, system="You are Tester, who runs tests.")
+    steps, _ = trace(tape)
+    assert lanes_of(steps) == [[1, 2, 3], [4]]
