@@ -21,7 +21,8 @@ from ...timeline.show.listing import WIDTH, Counts, list_counts, list_lanes, lis
 from ...timeline.show.pattern_in_step import find_match, with_match
 from ...timeline.show.programs import git_json, list_programs, program_json
 from ...timeline.show.steps_json import lane_json, step_json
-from ...timeline.state.calls_before import Exchanges, find_before, read_answer
+from ...timeline.state.calls_before import Exchanges, read_answer
+from ...timeline.state.lane_before import find_before
 from ...timeline.state.show_exchange import show_bodies, show_call, show_head
 from ...timeline.steps.model_call import read_call
 from ...timeline.steps.model_context import read_context

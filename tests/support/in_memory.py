@@ -22,6 +22,11 @@ class InMemory(Exchanges):
         """Find an exchange by its seq."""
         return self._held.get(seq)  # type: ignore[call-overload, no-any-return]  # a Seq is a number
 
+    def find_some(self, seqs: list[int], marks: list[bytes] | None) -> Iterator[Exchange]:
+        """Give some exchanges; the marks tell only which need not be read."""
+        found = (self.find(seq) for seq in seqs)
+        yield from (one for one in found if one is not None)
+
     def messages(self, exchange: Exchange) -> Iterator[Message]:
         """Give no messages: there is no WebSocket among them."""
         return iter(())

@@ -1,4 +1,4 @@
-"""Read the model calls of a run backwards from a seq, and find the one that a call goes on from.
+"""Read the model calls of a run backwards from a seq.
 
 Only as much of the run is read as the search needs: the answer is most often one exchange away, whatever the length of the run.
 """
@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate
 
 from ...store import LogCorrupt, RunInfo, Store
 from ...tape.dialects import InferenceResponse, read_response
@@ -17,12 +17,9 @@ from ...tape.records.events import Event, EventKind
 from ..lookup.missing_exchange_error import no_exchange, no_part
 from ..reading.settle_repeated_effect import find_settled
 from ..reading.substituted_answer import CHANGES, find_played, is_from_tape
-from ..steps.agent_lanes import CARRIED, IDLE, SAME_CONVERSATION, goes_on
-from ..steps.model_call import ModelCall, read_call, same_agent, same_prompt
+from ..steps.model_call import ModelCall, read_call, same_agent
 from ..steps.model_context import read_context
 from ..steps.read_run import find_served
-from ..steps.split_messages import find_marks
-from ..steps.step import Edge, Evidence
 from ..steps.websocket_calls import split_websocket
 
 NO_OUTCOME = "no outcome"
@@ -31,12 +28,8 @@ HORIZON = 256
 """Exchanges before a call in which the one that it goes on from is looked for."""
 _BLOCK = 32
 """Exchanges that are read at a time."""
-_FEW = 16
-"""The same where nothing tells a likely one from others."""
 _WEBSOCKET = b"\xacconversation"
 """In the fields of a packed exchange that has messages beside it."""
-_READ = 64
-"""Most model calls that are read for that."""
 
 
 @dataclass
@@ -223,47 +216,3 @@ def _asked_before(
 
 def _has_mark(exchange: Exchange, marks: list[bytes] | None) -> bool:
     return marks is None or any(mark in exchange.request.body for mark in marks)
-
-
-def find_before(exchanges: Exchanges, call: ModelCall) -> tuple[ModelCall, Edge] | None:
-    """Find the call that a call goes on from, and on what that rests; None where it begins a conversation.
-
-    Requests that have neither its prompt nor its first message byte for byte are looked at where no other fits, and then the last few alone.
-    """
-    split = call.context.split
-    marks = find_marks(split) if split is not None else []
-    if marks and not call.context.is_kept:
-        found = _choose(call, calls_before(exchanges, call, marks=marks))
-        if found is not None:
-            return found
-        return _choose(call, calls_before(exchanges, call, horizon=_FEW))
-    return _choose(call, calls_before(exchanges, call))
-
-
-def _choose(call: ModelCall, before: Iterator[ModelCall]) -> tuple[ModelCall, Edge] | None:
-    best: tuple[tuple[int, int], ModelCall, Edge] | None = None
-    alike: ModelCall | None = None
-    previous = call.context.previous
-    for found in islice(before, _READ):
-        if previous and found.answer is not None and found.answer.id == previous:
-            edge = Edge(found.seq, call.seq, Evidence.RECORDED, "names the answer's id")
-            return found, edge
-        name = call.context.conversation
-        if name and found.context.conversation == name and same_agent(found, call, continued=True):
-            return found, Edge(found.seq, call.seq, Evidence.RECORDED, SAME_CONVERSATION)
-        told = goes_on(found, call)
-        if told is None:
-            idle = found.seq not in call.overlaps and found.process == call.process
-            if alike is None and idle and same_prompt(found, call):
-                alike = found
-            continue
-        weight, same, edge, retry = told
-        if (weight == CARRIED and same) or (weight == 2 and (found.failed or retry is not None)):
-            return found, edge
-        if best is None or (weight, same) > best[0]:
-            best = (weight, same), found, edge
-    if best is not None:
-        return best[1], best[2]
-    if alike is not None:
-        return alike, Edge(alike.seq, call.seq, Evidence.INFERRED, IDLE)
-    return None

@@ -1,6 +1,7 @@
 """Find the state of an agent at a step: the context as it was sent, and how it differs from the call before."""
 
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass, field
 
 from ...store import LogCorrupt, StoreError
@@ -11,8 +12,9 @@ from ..lookup.missing_exchange_error import no_exchange
 from ..steps.model_call import ModelCall, read_call
 from ..steps.model_context import Item, read_context
 from ..steps.step import Edge
-from .calls_before import Exchanges, calls_before, find_before, read_answer
+from .calls_before import Exchanges, calls_before, read_answer
 from .context_parts import ContextPart, short, split_items, squeezed
+from .lane_before import LaneBefore, find_lane_before
 from .provider_conversation import find_deleted_responses, rebuild_conversation
 from .snapshots import Snapshot, find_snapshots
 
@@ -77,18 +79,13 @@ def find_state(exchanges: Exchanges, seq: int, part: int = 0) -> State:
     if part:
         exchanges.get_part(exchanges.get(seq), part)
     call, exchange = _find_call(exchanges, seq, part)
-    found = find_before(exchanges, call)
-    before, edge = found if found is not None else (None, None)
+    found = find_lane_before(exchanges, call)
+    before, edge = found.call, found.edge
     names = {one.id: one.name for one in (before.calls if before is not None else ()) if one.id}
     parts = split_items(call.context.items, names)
     pending = find_pending(parts)
     state = State(seq, call, exchange, before, edge, parts, [], [], pending, asked_part=part)
-    if before is None:
-        state.entered = [Origin(call.seq, one) for one in parts]
-    else:
-        _compare(state, before, names)
-        if state.left:
-            _find_first(exchanges, before, state.left)
+    _compare(state, found, names)
     if call.context.previous:
         _rebuild(exchanges, state)
     elif call.context.conversation:
@@ -157,40 +154,46 @@ def _is_result_of(result: ContextPart, call: ContextPart) -> bool:
     return result.call == call.call and (bool(call.call) or result.name == call.name)
 
 
-def _compare(state: State, before: ModelCall, names: dict[str, str]) -> None:
+def _compare(state: State, found: LaneBefore, names: dict[str, str]) -> None:
     """Find what entered and left between two calls of a lane, and where it came from."""
+    before, watch, seq = found.call, found.watch, state.call.seq
+    if before is None:
+        # Who begins with what a model has said took a conversation over, and who does not begins one.
+        is_taken = watch is not None and any(one.what in _SAID for one in state.parts)
+        state.entered = [
+            Origin(watch.origin(one) if watch is not None and is_taken else seq, one)
+            for one in state.parts
+        ]
+        return
     same = _count_same(before.context.items, state.call.context.items)
     earlier = split_items(before.context.items[same:], dict(names))
     later = [one for one in state.parts if one.item >= same]
-    kept = {one.key for one in later}
-    had = {one.key for one in earlier}
+    had, kept = (Counter(one.key for one in parts) for parts in (earlier, later))
+    known = {one.key for one in split_items(before.context.items)}
     ids = {one.id for one in before.calls if one.id}
     message = before.answer.message if before.answer is not None else None
     answer = {short(one) for one in split_items([Item((message,), 0)])} if message else set()
     answer |= {squeezed("assistant", before.said)} if before.said else set()
-    seq = state.call.seq
     for one in later:
-        if one.key in had:
+        if had[one.key]:
+            had[one.key] -= 1
             continue
         is_answer = one.what in _SAID and (one.call in ids if one.call else short(one) in answer)
-        state.entered.append(Origin(before.seq if is_answer else seq, one))
-    if state.call.context.is_kept and before.answer is not None:
-        return  # the provider keeps what the request does not repeat
-    state.left = [Origin(one.since, one) for one in earlier if one.key not in kept]
-
-
-def _find_first(exchanges: Exchanges, last: ModelCall, parts: list[Origin]) -> None:
-    """Find the answer, else the request, that first had parts of a call, as far as calls are compared."""
-    for call in calls_before(exchanges, last):
-        keys = {one.key for one in split_items(call.context.items)}
-        message = call.answer.message if call.answer is not None else None
-        said = split_items([Item((message,), call.seq)]) if message is not None else []
-        told = {(one.call, short(one)) for one in said}
-        told |= {(None, squeezed("assistant", call.said))} if call.said else set()
-        for one in parts:
-            is_said = one.part.what in _SAID and (one.part.call, short(one.part)) in told
-            if is_said or one.part.key in keys:
-                one.seq = call.seq
+        origin: int = before.seq if is_answer else seq
+        # What the call before has once and this one twice was said once more.
+        if watch is not None and not is_answer and one.key not in known:
+            origin = watch.origin(one)
+        state.entered.append(Origin(origin, one))
+    if state.call.context.is_kept:
+        # The provider keeps what the request does not repeat, but for turns that it does not go on from.
+        gone = found.looked.lost if found.looked is not None else []
+        state.left = [Origin(one.origin, one.part) for one in gone]
+        return
+    for one in earlier:
+        if kept[one.key]:
+            kept[one.key] -= 1
+        else:
+            state.left.append(Origin(watch.origin(one) if watch is not None else one.since, one))
 
 
 def _count_same(one: list[Item], other: list[Item]) -> int:

@@ -13,7 +13,7 @@ from ..show.multiline_text import safe_line, show_block
 from ..steps.model_context import Context
 from .context_parts import ContextPart
 from .find_state import Origin, State
-from .lost_context import Looked
+from .watch_contexts import Looked
 
 _MOST = 600
 """Characters of a part that are shown without `--full`."""
@@ -158,10 +158,16 @@ def _render_tokens(state: State) -> Iterator[str]:
 
 def _render_changes(state: State) -> Iterator[str]:
     if state.before is None or state.edge is None:
-        yield "begins a conversation: no call before it is of this lane"
+        is_taken = any(one.seq < state.call.seq for one in state.entered)
+        what = "a lane with a conversation of another" if is_taken else "a conversation"
+        yield f"begins {what}: no call before it is of this lane"
+        for one in state.entered if is_taken else ():
+            yield f"  + {fit(_origin(one), WIDTH - 4)}"
         return
     name = _name(state.before.seq, state.before.part)
-    yield fit(f"since {name} ({state.edge.evidence.value}: {state.edge.rule})", WIDTH)
+    edge = state.edge
+    source = f", going on from {edge.source}" if edge.source != state.before.seq else ""
+    yield fit(f"since {name}{source} ({edge.evidence.value}: {edge.rule})", WIDTH)
     if not state.entered and not state.left:
         yield "  nothing entered or left"
     for sign, origins in (("+", state.entered), ("-", state.left)):

@@ -359,8 +359,7 @@ class Lanes:
             return self._begin_asked(call, asked)
         proven = self._find_proven(call)
         if proven is not None:
-            edge = Edge(proven.last.seq, call.seq, Evidence.INFERRED, SOME)
-            return Placed(proven, [edge])
+            return proven
         idle = self._find_idle(call, pending)
         if idle is not None:
             edge = Edge(idle.last.seq, call.seq, Evidence.INFERRED, IDLE)
@@ -394,15 +393,26 @@ class Lanes:
             None,
         )
 
-    def _find_proven(self, call: ModelCall) -> LaneState | None:
-        """Find the only lane of the same agent whose answers the call has: it dropped or changed what it began with, and its last answer."""
-        found = [
-            state
-            for state in self._warm
-            if state.last.seq not in call.overlaps
-            and has_answers_of(state.last.context, call.context, sure=True)
-            and same_agent(state.last, call, continued=True)
-        ]
+    def _find_proven(self, call: ModelCall) -> Placed | None:
+        """Find the only lane of the same agent whose answers a call has that dropped or changed what it began with, and the last answer.
+
+        Who asks for a summary begins with that, and is told it as a user says it.
+        """
+        given = user_texts(call.context.items)
+        found = list[Placed]()
+        for state in self._warm:
+            last = state.last
+            said = "" if last.calls else last.said.strip()
+            is_told = len(said) >= MIN_TEXT and any(said in text for text in given)
+            if last.seq in call.overlaps or not (
+                is_told or has_answers_of(last.context, call.context, sure=True)
+            ):
+                continue
+            if same_agent(last, call, continued=True):
+                edge = Edge(last.seq, call.seq, Evidence.INFERRED, SOME)
+                if is_told:
+                    edge = Edge(last.seq, call.seq, Evidence.RECORDED, ANSWER_IS_IN)
+                found.append(Placed(state, [edge]))
         return found[0] if len(found) == 1 else None
 
     def _find_idle(self, call: ModelCall, pending: list[PendingCall]) -> LaneState | None:

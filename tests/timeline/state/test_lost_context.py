@@ -23,8 +23,9 @@ from playhead.tests.support.exchanges import make_exchange, write_run
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.context_parts import ContextPart
-from playhead.timeline.state.lost_context import Looked, look_at
+from playhead.timeline.state.lost_context import look_at
 from playhead.timeline.state.render import render_lost
+from playhead.timeline.state.watch_contexts import Looked
 from playhead.timeline.steps import Tracer
 
 _MADE = [make() for make in TAPES]

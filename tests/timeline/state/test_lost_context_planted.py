@@ -10,7 +10,8 @@ from playhead.tests.adversary.planted.context import context
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.in_memory import InMemory
 from playhead.tests.support.planted_runs import make_exchanges
-from playhead.timeline.state.lost_context import Looked, look_at
+from playhead.timeline.state.lost_context import look_at
+from playhead.timeline.state.watch_contexts import Looked
 
 CASES = context(60 if FULL else 10)
 _KINDS = {"message": ("user", "assistant")}

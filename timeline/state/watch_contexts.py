@@ -1,0 +1,311 @@
+"""Watch the model calls of a run as they are placed in their lanes: what was said where, and what a request lost or nothing explains in it.
+
+Whoever looks back at a request asks here: the state at a step, and what a context lost, have the same call before and the same origins.
+
+1. Lost is what the call before of the same lane had, and the call has not: not as a part, and not inside the text of another.
+2. A result whose call is still there with another text was shortened, or replaced where that is no rest of it: how many bytes are gone
+   is said. One that was shortened is no orphan, one that was replaced is.
+3. An orphan is what a model seems to have said and no recorded answer has; a result of a call that no recorded answer asked for; and
+   what stands among what had been sent before, and had not been sent. What the agent adds behind that is its own to say.
+4. An id alone explains nothing: a call has to have the arguments that the answer gave it, and a result the text that it was first sent
+   with, or a part of that.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ...tape.exchange import Seq
+from ..steps.agent_lanes import MIN_TEXT, Placed
+from ..steps.model_call import ModelCall, is_drawn
+from ..steps.model_context import Item
+from .context_parts import ContextPart, is_rest_of, short, split_items, squeezed
+
+_SAID = ("assistant", "model", "thought")
+
+
+@dataclass(slots=True)
+class Lost:
+    """A part that a request of a lane does not have any more."""
+
+    origin: int
+    """The answer, or of what the agent wrote the request, that first had it."""
+    part: ContextPart
+    left: int | None = None
+    """Of a result that has another text now, how many bytes that has."""
+    is_replaced: bool = False
+    """Whether that is no rest of it."""
+
+
+@dataclass(slots=True)
+class Looked:
+    """What was found in the request of a model call."""
+
+    seq: int
+    call_part: int
+    lane: int
+    before: int
+    """Seq of the call before of the same lane, or 0."""
+    lost: list[Lost] = field(default_factory=list)
+    orphans: list[ContextPart] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
+    """Tools that are not offered any more."""
+    system: list[str] = field(default_factory=list)
+    """Lines that are gone from the system prompt."""
+    conversation: str = ""
+    """Id of the conversation or the answer with which the provider keeps what is not in the request: that is not lost."""
+
+
+class Watch:
+    """Notes what was said where, and looks at each model call as it is placed."""
+
+    def __init__(self, wanted: Callable[[int], bool]) -> None:
+        """Begin.
+
+        wanted: says whether the call of a seq is to be looked at.
+        """
+        self.found: list[Looked] = []
+        self._placed: list[Placed] = []
+        """Of each that was found; what comes later may change it."""
+        self._wanted = wanted
+        self._calls: dict[str, Seq] = {}
+        """Answers by the tool calls that they asked for."""
+        self._names: dict[str, str] = {}
+        """Of tools, by the ids of their calls: the last, where an id comes again."""
+        self._asked: dict[str, list[ContextPart]] = {}
+        """Tool calls of answers, by their ids."""
+        self._given: dict[str, str] = {}
+        """Results as they were first sent, by the ids of their calls."""
+        self._said: dict[str, Seq] = {}
+        self._first: dict[str, Seq] = {}
+        self._turns: dict[str, tuple[str | None, list[Item]]] = {}
+        """What the provider keeps of a turn, by the id of its answer: the id of the turn before, and what is new in it."""
+
+    def observe(self, call: ModelCall, placed: Placed) -> None:
+        """Take the next model call."""
+        before = placed.before
+        for item in call.context.new():
+            for part in split_items([item]):
+                self._first.setdefault(part.key, call.seq)
+                if part.what == "tool result" and part.call:
+                    self._given.setdefault(part.call, squeezed("", part.text))
+        if self._wanted(call.seq):
+            number = placed.state.lane.number
+            looked = Looked(call.seq, call.part, number, before.seq if before is not None else 0)
+            looked.conversation = call.context.conversation or ""
+            self._look(call, before, looked)
+            self.found.append(looked)
+            self._placed.append(placed)
+        self._note(call)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether later calls may show that one that was looked at is of another lane."""
+        return any(one.is_fork for one in self._placed)
+
+    def end(self) -> None:
+        """Take back what was said of a call that turned out to begin a lane of its own: it had nothing to drop."""
+        for looked, placed in zip(self.found, self._placed, strict=True):
+            looked.lane = placed.state.lane.number
+            if placed.is_new:
+                looked.before = 0
+                looked.lost, looked.tools, looked.system = [], [], []
+
+    def _note(self, call: ModelCall) -> None:
+        message = call.answer.message if call.answer is not None else None
+        id = call.answer.id if call.answer is not None else None
+        if id and call.context.asked.dialect == "openai-responses":
+            said = [Item((message,), call.seq)] if message is not None else []
+            self._turns[id] = call.context.previous, [*call.context.items, *said]
+        if message is None:
+            return
+        for part in split_items([Item((message,), call.seq)]):
+            self._said.setdefault(short(part), call.seq)
+            if part.call:
+                self._calls.setdefault(_called(part), call.seq)
+                self._names[part.call] = part.name
+                self._asked.setdefault(part.call, []).append(part)
+        self._said.setdefault(squeezed("assistant", message.text), call.seq)
+
+    def _look(self, call: ModelCall, before: ModelCall | None, looked: Looked) -> None:
+        names = dict(self._names)
+        now = split_items(call.context.items, names)
+        same = 0
+        if before is not None and (call.context.previous or before.context.previous):
+            self._look_at_kept(call, before, looked)
+        if before is not None:
+            same = _count_same(before.context.items, call.context.items)
+            earlier = split_items(before.context.items[same:], names)
+            if not call.context.is_kept:  # else the provider keeps what is not repeated
+                looked.lost = looked.lost or self._lost(
+                    earlier, [one for one in now if one.item >= same]
+                )
+                looked.tools = sorted(before.tools - call.tools)
+                looked.system = _gone(before.context.system, call.context.system)
+        looked.orphans = [one for one in now if self._is_orphan(one)]
+        looked.orphans += self._inserted(call, before, now, same)
+        looked.orphans.sort(key=now.index)
+
+    def _look_at_kept(self, call: ModelCall, before: ModelCall, looked: Looked) -> None:
+        """Find what the call before had, by the turns that it went on from, and the turns that this call goes on from have not."""
+        previous = call.context.previous
+        if previous and before.answer is not None and before.answer.id == previous:
+            return
+        kept, root = self._chain(previous)
+        had, its_root = self._chain(before.context.previous)
+        if root not in (None, its_root):
+            looked.conversation = root or ""  # what is in it is not known
+            return
+        gone = [item for id in reversed(had) if id not in kept for item in self._turns[id][1]]
+        if before.answer is None or before.answer.id not in kept:
+            gone += before.context.items
+        left = [item for id in reversed(kept) for item in self._turns[id][1]]
+        names = dict(self._names)
+        now = split_items([*left, *call.context.items], names)
+        looked.lost = self._lost(split_items(gone, names), now)
+
+    def _chain(self, id: str | None) -> tuple[list[str], str | None]:
+        """Give the turns that an answer ends, the last first, and the id of the first one that the run does not have."""
+        found: dict[str, None] = {}
+        while id in self._turns and id not in found:
+            found[id] = None
+            id = self._turns[id][0]
+        return list(found), id
+
+    def _lost(self, earlier: list[ContextPart], now: list[ContextPart]) -> list[Lost]:
+        keys = Counter(one.key for one in now)
+        places = {one.call: one for one in now if one.what == "tool result" and one.call}
+        nameless = _pair_nameless(earlier, now)
+        texts = [one.text for one in now]
+        found = []
+        for one in earlier:
+            if one.what == "system":
+                continue  # its lines are compared
+            if keys[one.key]:
+                keys[one.key] -= 1
+                continue
+            other = nameless.get(id(one))
+            if one.what == "tool result" and one.call:
+                other = places.get(one.call)
+            if other is not None:
+                is_rest = is_rest_of(other.text, self._given.get(one.call or "", one.text))
+                found.append(Lost(self.origin(one), one, other.size, is_replaced=not is_rest))
+                continue
+            if len(one.text) >= MIN_TEXT and any(one.text in text for text in texts):
+                continue
+            found.append(Lost(self.origin(one), one))
+        return found
+
+    def origin(self, part: ContextPart) -> int:
+        """Give the answer, or of what the agent wrote the request, that first had a part."""
+        called = self._calls.get(_called(part)) if part.what == "tool call" else None
+        if called is not None:
+            return called
+        said = self._said.get(short(part)) if part.what in (*_SAID, "tool call") else None
+        if said is not None:
+            return said
+        return self._first.get(part.key) or part.since
+
+    def _is_orphan(self, part: ContextPart) -> bool:
+        if part.what == "tool result":
+            return part.call is not None and not self._is_result(part, part.call)
+        if part.what == "tool call":
+            asked = self._asked.get(part.call or "", [])
+            known = self._calls if part.call else self._said
+            return _called(part) not in known or (bool(asked) and not _is_among(part, asked))
+        if part.what in _SAID and part.text.strip():
+            return short(part) not in self._said
+        return False
+
+    def _is_result(self, part: ContextPart, call: str) -> bool:
+        asked = self._asked.get(call, [])
+        if not asked or call not in self._names:
+            return False
+        if not is_drawn(call) and len(asked) > 1:
+            return True  # which of them it is the result of is not known
+        first = self._given.get(call)
+        return first is None or is_rest_of(part.text, first)
+
+    def _inserted(
+        self,
+        call: ModelCall,
+        before: ModelCall | None,
+        now: list[ContextPart],
+        same: int,
+    ) -> list[ContextPart]:
+        """Find what the agent put among what had been sent, and had not sent before."""
+        if before is None:
+            return []
+        known = {one.key for one in before.context.items}
+        last = max(
+            (at for at, one in enumerate(call.context.items) if one.key in known), default=-1
+        )
+        answered = {one.id for one in before.calls if one.id}
+        for one in now:
+            is_answer = (one.call in answered) if one.call else False
+            said = one.what in _SAID and self._said.get(short(one)) == before.seq
+            if one.what in ("tool call", *_SAID) and (is_answer or said):
+                last = max(last, one.item)
+                break
+        if last < len(before.context.items) - 1:
+            return []  # the context was made anew: what is new in it stands for what is gone
+        return [
+            one
+            for one in now
+            if same <= one.item < last
+            and call.context.items[one.item].key not in known
+            and one.what not in (*_SAID, "tool call", "tool result")
+        ]
+
+
+def _called(part: ContextPart) -> str:
+    """Give what tells a tool call from others: its id, and where that may come again, what it asked for."""
+    if part.call and is_drawn(part.call):
+        return part.call
+    return f"{part.call} {short(part)}" if part.call else short(part)
+
+
+def _is_among(part: ContextPart, asked: list[ContextPart]) -> bool:
+    """Say whether a tool call is one that an answer asked for: the tool, and the arguments as JSON."""
+    given = _arguments(part)
+    return any(part.name == one.name and given == _arguments(one) for one in asked)
+
+
+def _arguments(part: ContextPart) -> object:
+    try:
+        given = json.loads(part.text)
+    except (ValueError, RecursionError):
+        return "".join(part.text.split())
+    # None at all are sent as an empty object, too.
+    return {} if given in (None, "") else given
+
+
+def _pair_nameless(earlier: list[ContextPart], now: list[ContextPart]) -> dict[int, ContextPart]:
+    """Pair the results of calls without ids by their order, where none of them is gone."""
+    old, new = (
+        [one for one in parts if one.what == "tool result" and not one.call]
+        for parts in (earlier, now)
+    )
+    pairs = list(zip(old, new, strict=False))
+    if len(new) < len(old) or any(one.name != other.name for one, other in pairs):
+        return {}
+    return {id(one): other for one, other in pairs}
+
+
+def _gone(before: str, now: str) -> list[str]:
+    """Give the lines that are gone from a system prompt; a line that begins as a new one does was changed."""
+    if before == now:
+        return []
+    old, new = Counter(before.splitlines()), Counter(now.splitlines())
+    changed = {line[:MIN_TEXT] for line in new - old}
+    return [line for line in old - new if line.strip() and line[:MIN_TEXT] not in changed]
+
+
+def _count_same(one: list[Item], other: list[Item]) -> int:
+    same = 0
+    for first, second in zip(one, other, strict=False):
+        if first is not second and first.key != second.key:
+            break
+        same += 1
+    return same
