@@ -7,6 +7,7 @@
    and what comes before the part that moved was read.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -25,7 +26,15 @@ from .compare_prompts import (
     find_moved_mark,
     find_new_image,
 )
-from .lifetimes import STEP, Lifetime, find_least, find_lifetime, is_marked, leaves_out_zero
+from .lifetimes import (
+    STEP,
+    Lifetime,
+    find_least,
+    find_lifetime,
+    is_marked,
+    leaves_out_zero,
+    read_ttl,
+)
 
 FIRST_OF_LANE = "the first call of its lane"
 _SURE = 0.75
@@ -139,10 +148,13 @@ class CacheCall:
         return max(0, now - self.before.ended_ns) / 1e9, max(0, now - self.before.started_ns) / 1e9
 
 
-def judge(sent: Sent, before: Sent | None, *, stated: bool) -> CacheCall:
+def judge(
+    sent: Sent, before: Sent | None, *, stated: bool, earlier: Iterable[Sent] = ()
+) -> CacheCall:
     """Judge a call.
 
     before: the last call of the same lane whose answer came.
+    earlier: calls of the lane before that: one may go back to what they had.
     stated: whether an answer of the run has stated a count of this kind; a provider may leave out zero.
     """
     unknown = _find_unknown(sent, before)
@@ -153,10 +165,19 @@ def judge(sent: Sent, before: Sent | None, *, stated: bool) -> CacheCall:
     found = CacheCall(sent, before, Verdict.UNKNOWN, "", Evidence.INFERRED, moved)
     found.kept, found.prompt_size = count_kept(before.call, sent.call, moved)
     found.expected = min(before.left, sent.whole)
-    found.lifetime = find_lifetime(before.call, before.host, before.marks)
+    if not is_marked(sent.call):
+        found.expected = min(before.left, sent.whole // STEP * STEP)
+    if moved is not None and moved.item == len(sent.call.context.items):
+        # It goes back: what was ever kept of it is what a call had left that had no more.
+        left = [one.left for one in earlier if find_moved(one.call, sent.call) is None]
+        found.expected = min(found.expected, max(left, default=found.expected))
     if sent.read is None and moved is None and not stated:
         return CacheCall(sent, before, Verdict.UNKNOWN, "the answer states no count of tokens read")
     read = sent.read or 0
+    at_stake = _find_at_stake(found, read)
+    found.lifetime = find_lifetime(
+        before.call, before.host, at_stake, is_one=len({mark.ttl for mark in before.marks}) == 1
+    )
     if _is_hit(found, read):
         found.verdict, found.evidence = Verdict.HIT, Evidence.RECORDED
         found.reason = "what the call before left in the cache was read"
@@ -175,6 +196,22 @@ def judge(sent: Sent, before: Sent | None, *, stated: bool) -> CacheCall:
     if setting is None:
         return _judge_intact(found, read)
     return _judge_set(found, setting, read)
+
+
+def _find_at_stake(found: CacheCall, read: int) -> list[Mark]:
+    """Give those of a call's marks on whose lifetime a miss rests: each has its own.
+
+    Where what lives on was read, they are the others; else they are those that live on. Tokens up to a mark are estimated from bytes.
+    """
+    before, most = found.before, (found.gap_s or (0.0, 0.0))[1]
+    assert before is not None
+    alive = [mark for mark in before.marks if (read_ttl(mark.ttl) or 0) > most]
+    over = [mark for mark in before.marks if mark not in alive]
+    if not alive or not over:
+        return before.marks
+    last = max(mark.size for mark in before.marks)
+    due = before.left * max(mark.size for mark in alive) / max(1, last)
+    return over if read >= due * _SURE - STEP else alive
 
 
 def _doubt(found: CacheCall, setting: Setting | None) -> CacheCall:
@@ -310,6 +347,8 @@ def _judge_intact(found: CacheCall, read: int) -> CacheCall:
         found.reason = f"the prompt begins as before, after {waited}, and {read:,} tokens were read"
         if is_marked(sent.call) and not read:
             found.evidence = Evidence.RECORDED
+        if any((read_ttl(mark.ttl) or least + 1) <= least for mark in before.marks):
+            found.reason += "; what shorter marks keep had run out"
     elif least >= lifetime.sure_s:
         found.verdict = Verdict.LIFETIME
         found.reason = f"{waited}; {lifetime.source}"

@@ -45,21 +45,25 @@ STEP = 128
 """Tokens in which OpenAI counts what it read."""
 
 
-def find_lifetime(call: ModelCall, host: str, marks: list[Mark]) -> Lifetime:
+def find_lifetime(
+    call: ModelCall, host: str, marks: list[Mark], *, is_one: bool = True
+) -> Lifetime:
     """Give how long what a call left in the cache lives.
 
-    marks: those of the call.
+    marks: those of the call on which it rests: the longest counts.
+    is_one: whether all marks of the call ask for the same.
     """
     dialect = call.context.asked.dialect
     if marks:
-        longest = max(marks, key=lambda mark: _seconds(mark.ttl) or 0)
-        ttl = _seconds(longest.ttl)
+        longest = max(marks, key=lambda mark: read_ttl(mark.ttl) or 0)
+        ttl = read_ttl(longest.ttl)
         if ttl is None:
             return _NONE
-        return Lifetime(ttl, ttl, f"{longest.ttl} since the last use, as the mark asks")
+        which = "the mark" if is_one else f"the mark at {longest.path.rpartition('.')[0]}"
+        return Lifetime(ttl, ttl, f"{longest.ttl} since the last use, as {which} asks")
     if dialect.startswith("openai"):
         kept = call.context.tree.get("prompt_cache_retention")
-        ttl = _seconds(kept) if isinstance(kept, str) else None
+        ttl = read_ttl(kept) if isinstance(kept, str) else None
         if ttl is not None:
             return Lifetime(ttl, ttl, f"{kept}, as `prompt_cache_retention` asks")
         own = host.endswith(("openai.com", "openai.azure.com"))
@@ -67,7 +71,8 @@ def find_lifetime(call: ModelCall, host: str, marks: list[Mark]) -> Lifetime:
     return _GEMINI if dialect.startswith("gemini") else _NONE
 
 
-def _seconds(text: str) -> float | None:
+def read_ttl(text: str) -> float | None:
+    """Read a lifetime as a mark states it, in seconds."""
     found = _TTL.fullmatch(text)
     return float(found[1]) * _UNITS[found[2]] if found is not None else None
 

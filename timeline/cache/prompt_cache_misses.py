@@ -1,5 +1,6 @@
 """Find what became of the prompt cache in each model call of a run: the lanes are followed, and each call is judged by the one before."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -18,11 +19,15 @@ from .judge_model_call import CacheCall, Sent, Verdict, judge
 
 _KEYS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
 _MISSES = (Verdict.BROKE, Verdict.LIFETIME, Verdict.PROVIDER, Verdict.UNKNOWN)
+_EARLIER = 64
+"""Calls of a lane that one may go back to."""
 
 
 @dataclass(slots=True)
 class _Lane:
     last: Sent | None = None
+    earlier: deque[Sent] = field(default_factory=lambda: deque(maxlen=_EARLIER))
+    """The last calls before that."""
     since: dict[str, tuple[object, int]] = field(default_factory=dict)
     """Of the parts beside the messages: the value, and the first request with it."""
 
@@ -71,7 +76,7 @@ class _Watch:
         lane = self._lanes.setdefault(sent.lane, _Lane())
         dialect = sent.call.context.asked.dialect
         self._share(sent)
-        made = judge(sent, lane.last, stated=dialect in self._stated)
+        made = judge(sent, lane.last, stated=dialect in self._stated, earlier=lane.earlier)
         if sent.read is not None:
             self._stated.add(dialect)
         if made.moved is not None and made.before is not None:
@@ -80,6 +85,8 @@ class _Watch:
             made.cost_nano_usd = _price_miss(made, asked)
         self.found.append(made)
         if sent.call.answer is not None and not sent.call.failed:
+            if lane.last is not None:
+                lane.earlier.append(lane.last)
             lane.last = sent
         for name, value in _parts(sent.call).items():
             known = lane.since.get(name)

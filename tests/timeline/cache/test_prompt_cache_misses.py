@@ -235,3 +235,100 @@ _UNCACHED: dict[str, dict[str, Any]] = {
         "usage": {"input_tokens": 9, "output_tokens": 1, "cache_read_input_tokens": 0},
     },
 }
+
+
+MINUTE = 60_000_000
+"""Microseconds."""
+_TEXT = "Follow the policy text of the shop. " * 400
+
+
+def _marked(turns: int, *, long: str | None = "1h", mark: bool = True) -> Any:
+    """A request to Anthropic with a mark on the system prompt, if `long` says for how long, and one of 5 minutes on the last message."""
+    system: dict[str, Any] = {"type": "text", "text": _TEXT}
+    if long is not None:
+        system["cache_control"] = {"type": "ephemeral", "ttl": long}
+    asked: list[dict[str, Any]] = []
+    for at in range(turns):
+        asked.append({"role": "user", "content": [{"type": "text", "text": f"Question {at}."}]})
+        if at < turns - 1:
+            asked.append({"role": "assistant", "content": f"The answer {at} is long enough."})
+    if mark:
+        asked[-1]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "system": [system], "messages": asked}
+    url = "https://api.anthropic.com/v1/messages"
+    return make_request(url, body, {"anthropic-version": "2023-06-01"})
+
+
+def _counted(turns: int, read: int, written: int) -> Any:
+    usage = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": read}
+    text = {"type": "text", "text": f"The answer {turns - 1} is long enough."}
+    answer = {"id": "m", "type": "message", "role": "assistant", "content": [text]}
+    answer |= {"model": "claude-sonnet-4-5", "stop_reason": "end_turn"}
+    return make_response(answer | {"usage": usage | {"cache_creation_input_tokens": written}})
+
+
+@pytest.mark.parametrize(
+    ("wait_min", "read", "long", "verdict", "told"),
+    [
+        (7, 4900, "1h", Verdict.LIFETIME, "5m since the last use, as the mark at $.messages[0]"),
+        # Without the system prompt, which was still there.
+        (7, 0, "1h", Verdict.PROVIDER, "what shorter marks keep had run out"),
+        (70, 0, "1h", Verdict.LIFETIME, "1h since the last use, as the mark at $.system[0]"),
+        (1, 4900, "1h", Verdict.PROVIDER, "4,900 tokens were read"),
+        (1, 5000, "1h", Verdict.HIT, "was read"),
+        (7, 0, "5m", Verdict.LIFETIME, "5m since the last use, as the mark asks"),
+        (7, 0, None, Verdict.LIFETIME, "5m since the last use, as the mark asks"),
+        (1, 0, None, Verdict.PROVIDER, "0 tokens were read"),
+    ],
+)
+async def test_each_mark_has_its_own_lifetime(
+    tmp_path: Path, wait_min: int, read: int, long: str | None, verdict: Verdict, told: str
+) -> None:
+    """The messages' mark may run out while the system prompt's lives on."""
+    tape = Tape("marks")
+    tape.model(_marked(1, long=long), _counted(1, 0, 5000))
+    asked = _marked(2, long=long)
+    tape.model(asked, _counted(2, read, 5200 - read), wait_us=wait_min * MINUTE)
+    with Store.open(tmp_path / "store") as opened:
+        found = find_misses(Exchanges(opened, await write_run(opened, "marks", tape.exchanges)))
+    assert found[1].verdict is verdict
+    assert told in found[1].reason
+
+
+@pytest.mark.parametrize(
+    ("read", "verdict", "missed"),
+    [(5000, Verdict.HIT, 0), (4900, Verdict.BROKE, 100), (0, Verdict.BROKE, 5000)],
+)
+async def test_who_goes_back_and_reads_all_that_was_kept_of_it_misses_nothing(
+    tmp_path: Path, read: int, verdict: Verdict, missed: int
+) -> None:
+    """What is behind the last mark was in no cache."""
+    tape = Tape("back")
+    for turns, count in ((1, 0), (2, 5000), (1, read)):
+        tape.model(_marked(turns), _counted(turns, count, 5000 - count if turns == 1 else 200))
+    with Store.open(tmp_path / "store") as opened:
+        found = find_misses(Exchanges(opened, await write_run(opened, "back", tape.exchanges)))
+    assert (found[2].verdict, found[2].missed) == (verdict, missed)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "read", "verdict", "missed"),
+    [
+        (2000, 1920, Verdict.HIT, 0),
+        (2047, 1920, Verdict.HIT, 0),
+        (2000, 1792, Verdict.BROKE, 128),
+        (2048, 1920, Verdict.BROKE, 128),
+    ],
+)
+async def test_who_goes_back_may_read_whole_steps_alone(
+    tmp_path: Path, prompt: int, read: int, verdict: Verdict, missed: int
+) -> None:
+    """OpenAI counts what it read in steps of 128 tokens."""
+    tape, asked = Tape("back"), [said("user", "Question.")]
+    tape.model(_openai(_RULES, asked), _openai_answer("A first long answer.", prompt, 0))
+    more = [*asked, said("assistant", "A first long answer."), said("user", "And?")]
+    tape.model(_openai(_RULES, more), _openai_answer("A second one.", 2200, 1920))
+    tape.model(_openai(_RULES, asked), _openai_answer("A third one.", prompt, read))
+    with Store.open(tmp_path / "store") as opened:
+        found = find_misses(Exchanges(opened, await write_run(opened, "back", tape.exchanges)))
+    assert (found[2].verdict, found[2].missed) == (verdict, missed)
