@@ -24,7 +24,7 @@ class Playback:
         playback, seq, request = open_run.playback, decision.seq, pending.request
         if playback is None or seq is None or request is None:
             raise TypeError("what is served comes from a tape")
-        exchange = pending.take_recorded() or open_run.store.exchanges.find(playback.tape, seq)
+        exchange = pending.take_recorded() or playback.store.exchanges.find(playback.tape, seq)
         if exchange is None:
             raise LogCorrupt(f"run {playback.tape.id}: exchange {seq} is indexed but missing")
         if is_served_later(pending, exchange):

@@ -19,12 +19,13 @@ from .maintenance.compact import compact
 from .maintenance.ingest import Ingest
 from .store import Store
 from .tables.exchanges import Record
-from .tables.run_info import Archived, Owner, RunInfo, RunStatus, Told
+from .tables.run_info import Archived, Made, Owner, RunInfo, RunStatus, Told
 
 __all__ = [
     "Archived",
     "Ingest",
     "LogCorrupt",
+    "Made",
     "Owner",
     "Record",
     "RunInfo",

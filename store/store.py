@@ -5,10 +5,14 @@ of the design names are awaited; a read transaction is open for one call. Each p
 own, with the methods that others call; this module opens the parts and hands them out.
 """
 
+from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 
 import lmdb
 
+from ..tape.exchange import Exchange
+from ..tape.records.events import Event
 from .archive.batch_index import ArchivedRuns
 from .encryption.key import StoreKey
 from .lmdb.database import Database, unreadable
@@ -28,6 +32,7 @@ from .tables.fingerprints import Indexes
 from .tables.folders import Folders
 from .tables.redacted_originals import Originals
 from .tables.requests_to_owner import OwnerRequests
+from .tables.run_info import RunInfo
 from .tables.runs import RunList
 from .tables.websocket_messages import Messages
 
@@ -110,6 +115,17 @@ class Store:
     def _clean_up(self, transaction: lmdb.Transaction) -> None:
         recover(transaction, self.runs, self.events)
         drop_unpublished(self._database, transaction)
+
+    def read_through(
+        self,
+        exchange: Callable[[RunInfo, Exchange], Exchange],
+        event: Callable[[RunInfo, Event], Event],
+    ) -> "Store":
+        """Give this store with what is read of exchanges and events put through a function each; only for reading."""
+        changed = copy(self)
+        changed.exchanges = self.exchanges.read_through(exchange)
+        changed.events = self.events.read_through(event)
+        return changed
 
     def ingest(self) -> Ingest:
         """Begin to ingest runs; see `Ingest`, which is used as a context manager."""

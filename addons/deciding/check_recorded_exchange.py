@@ -19,7 +19,7 @@ def read_served(
 ) -> Exchange | Unreadable | Unsearched:
     """Read what is to be served, or say why it cannot be."""
     try:
-        recorded = open_run.store.exchanges.find(playback.tape, seq)
+        recorded = playback.store.exchanges.find(playback.tape, seq)
         if recorded is not None and open_run.keeps_originals:
             open_run.store.originals.find(playback.tape, recorded)
     except LogCorrupt as error:

@@ -1,6 +1,6 @@
 """Find the failed tunnel of the tape that is to fail next, and the one that should have failed before a request."""
 
-from ...tape.classify.by_method_and_url import classify
+from ...tape.classify.by_body import class_of_tunnel
 from ...tape.exchange import Exchange, Request, RequestClass, Seq
 from ...tape.matching.cursor import Hit
 from ..run.playback_state import PlaybackState
@@ -59,9 +59,7 @@ def take_missed(open_run: OpenRun, playback: PlaybackState, recorded: Exchange) 
 
 def class_of(open_run: OpenRun, tunnel: Request) -> RequestClass:
     """Say what kind of call a tunnel is: by itself it changes nothing, and to where telemetry alone is sent it is telemetry."""
-    place = tunnel.scheme, tunnel.host, tunnel.port, tunnel.target
-    kind = classify(tunnel.method, *place, open_run.config.classes).of
-    return kind if kind is RequestClass.TELEMETRY else RequestClass.READ
+    return class_of_tunnel(tunnel, open_run.config.classes)
 
 
 def tunnel_request(host: str, port: int) -> Request:

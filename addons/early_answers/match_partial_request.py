@@ -74,7 +74,7 @@ def _find_alike(
     for seq in playback.find_endpoints().get(key, ()):
         if playback.cursor.served(seq):
             continue
-        stored = open_run.store.exchanges.find(playback.tape, seq)
+        stored = playback.store.exchanges.find(playback.tape, seq)
         recorded = playback.as_now(stored) if stored is not None else None
         if recorded is None or not fits(recorded, came):
             continue

@@ -143,6 +143,7 @@ class PlaybackState:
     ) -> None:
         """Begin with nothing served.
 
+        store: reads the tape, each request with the class that it has now.
         agreement: how the header fields of what is asked agree with those of the tape.
         run: where the playback is written down; None where it is not.
         policy: as it is when the run opens.
@@ -150,7 +151,7 @@ class PlaybackState:
         self.tape = tape
         self.identifier = identifier
         self.agreement = agreement
-        self._store = store
+        self.store = store
         self._config = config
         self._secrets = secrets
         self._values: asyncio.Future[RecordedValues] | None = None
@@ -201,18 +202,18 @@ class PlaybackState:
 
     def _next_recorded(self, fingerprint: Fingerprint, after: int) -> Seq | None:
         if self._reindexed is None:
-            return self._store.index.next_use(self.tape, fingerprint, after)
+            return self.store.index.next_use(self.tape, fingerprint, after)
         uses = self._reindexed.uses.get(fingerprint, [])
         at = bisect_right(uses, after)
         return uses[at] if at < len(uses) else None
 
     def read_recorded(self, seq: Seq) -> Exchange | None:
         """Find an exchange of the tape; None where it cannot be read, which is said where it is served. Any thread."""
-        return read_as_now(self._store, self.tape, self._secrets.requests, seq)
+        return read_as_now(self.store, self.tape, self._secrets.requests, seq)
 
     def find_command(self) -> tuple[str, ...]:
         """Give the command that the tape was recorded with; empty where no launcher made it. Blocking."""
-        return find_command(self._store.events.all(self.tape))
+        return find_command(self.store.events.all(self.tape))
 
     def without_crash(self, recorded: Exchange) -> Exchange:
         """Give what is served of an exchange of the tape: one whose client died in a crash did not give up. Any thread."""
@@ -227,7 +228,7 @@ class PlaybackState:
 
     def read_messages(self, seq: Seq, after: int = -1) -> Iterator[Message]:
         """Read the messages of a WebSocket of the tape behind one, those of its client as the rules of now have them."""
-        messages = self._store.messages.all(self.tape, seq, after)
+        messages = self.store.messages.all(self.tape, seq, after)
         return self._secrets.requests.find_messages(messages)
 
     def find_recorded(
@@ -292,7 +293,7 @@ class PlaybackState:
         if self.identifier.rules.fields.kept:  # whose values count, and are not in the hash
             return None
         if self._reindexed is None:
-            return self._store.index.find_fingerprint(self.tape, raw)
+            return self.store.index.find_fingerprint(self.tape, raw)
         return self._reindexed.known.get(raw)
 
     def fingerprint_of(self, recorded: Exchange) -> Fingerprint:
@@ -374,7 +375,7 @@ class PlaybackState:
         before: None for all; then one that cannot be read is among them.
         """
         found = set()
-        for seq in self._store.exchanges.seqs(self.tape):
+        for seq in self.store.exchanges.seqs(self.tape):
             if before is not None and seq >= before:
                 break
             recorded = self.read_recorded(seq)
@@ -402,7 +403,7 @@ class PlaybackState:
         with contextlib.suppress(
             LogCorrupt
         ):  # whoever is answered with what cannot be read is told
-            for recorded in self._store.exchanges.all(self.tape):
+            for recorded in self.store.exchanges.all(self.tape):
                 now = self.as_now(recorded)
                 self.agreement.add_recorded(reclassify(now, self._config.classes), values)
                 if recorded.response is not None:
@@ -415,7 +416,7 @@ class PlaybackState:
             with self._reading:
                 # Others want the interpreter too: nobody waits for this unless something diverged.
                 self._places = self._places or find_places(
-                    read_requests(self._store, self.tape) if requests is None else requests,
+                    read_requests(self.store, self.tape) if requests is None else requests,
                     self._config.classes,
                     lambda: time.sleep(_PAUSE_S),
                 )
@@ -443,7 +444,7 @@ class PlaybackState:
         return ""
 
     def _prepare_order(self) -> list[Logged]:
-        requests = list(read_requests(self._store, self.tape))
+        requests = list(read_requests(self.store, self.tape))
         self.completion.find(requests, self._config)
         return requests
 
@@ -451,7 +452,7 @@ class PlaybackState:
         """Compute the tape's fingerprints under the rules of now. Blocks for as long as reading it takes."""
         self._secrets.requests.needed = True
         found = Reindexed({}, {})
-        for recorded in self._store.exchanges.all(self.tape):
+        for recorded in self.store.exchanges.all(self.tape):
             exchange = reclassify(self.as_now(recorded), self._config.classes)
             key = self.identifier.fingerprint(exchange.request, exchange.request_class)
             found.uses.setdefault(key, []).append(exchange.seq)
@@ -463,7 +464,7 @@ class PlaybackState:
         """How many cut requests of the tape have not come again, by method and URL."""
         cuts: Counter[tuple[str, str]] = Counter()
         with contextlib.suppress(LogCorrupt):
-            for event in self._store.events.all(self.tape):
+            for event in self.store.events.all(self.tape):
                 if event.kind is EventKind.NOTED and "cut" in event.data:
                     method, url = event.data["cut"]
                     cuts[method, url] += 1

@@ -35,6 +35,7 @@ from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline.lookup.requests_under_current_rules import RecordedRequests, Redacts
 from ...timeline.reading.placeholder_key import find_key
+from ...timeline.reading.present_classes import with_present_classes
 from ..order.client_process_lanes import Lanes
 from .effect_sinks import EffectReporter, SinkQueue
 from .exchange_parts.answer import Answer
@@ -279,7 +280,7 @@ class OpenRun:
         return Rewriter.of(self.redactor)
 
     def _play(self, tape: RunInfo) -> PlaybackState:
-        store, redactor = self.store, self.redactor
+        store, redactor = with_present_classes(self.store, self.config.classes), self.redactor
         same_key = redactor.make_as(find_key(store, tape))
         # Whoever indexed it anew has left its requests as they were recorded.
         requests = RecordedRequests(self.make_rewriter, needed=bool(tape.index))

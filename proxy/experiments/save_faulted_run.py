@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...addons.run.exchange_events import idempotency_key, intent_row, outcome_event
 from ...addons.run.repeated_effects import Effect, Effects
 from ...config import Config
-from ...store import Record, RunInfo, RunStatus, Store
+from ...store import Made, Record, RunInfo, RunStatus, Store
 from ...tape.canonical.canonical_request import (
     CANONICAL_VERSION,
     Rules,
@@ -24,6 +24,7 @@ from ...tape.canonical.canonical_request import (
     raw_key,
     rules_of,
 )
+from ...tape.classify.by_method_and_url import classes_digest
 from ...tape.exchange import (
     NO_TEXT,
     NOT_ASKED,
@@ -113,6 +114,7 @@ def keep_tape(
             end=EXPLORED,
             rules=index_digest(rules, config),
             canonical=CANONICAL_VERSION,
+            made=Made(classes=classes_digest(config.classes)),
         )
         (published,) = ingest.publish([info])
     return published

@@ -16,7 +16,7 @@ from ...addons.run.exchange_events import idempotency_key, intent_row, outcome_e
 from ...addons.run.pending_exchange import HELD_BYTES
 from ...addons.run.repeated_effects import Effect, Effects
 from ...config import Config
-from ...store import Ingest, Record, RunInfo, RunStatus, Store, StoreError
+from ...store import Ingest, Made, Record, RunInfo, RunStatus, Store, StoreError
 from ...tape.canonical.canonical_request import (
     CANONICAL_VERSION,
     canonical,
@@ -27,6 +27,7 @@ from ...tape.canonical.canonical_request import (
 )
 from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.classify.by_body import class_now
+from ...tape.classify.by_method_and_url import classes_digest
 from ...tape.exchange import (
     IMPORTED,
     NOT_ASKED,
@@ -168,6 +169,7 @@ class LineImport:
                     end="imported",
                     rules=index_digest(rules_of(self._config), self._config),
                     canonical=CANONICAL_VERSION,
+                    made=Made(classes=classes_digest(self._config.classes)),
                 )
             )
         made = self._ingest.publish(rows)

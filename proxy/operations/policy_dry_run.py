@@ -24,7 +24,7 @@ def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Pol
         restore_runs(config, *names)
     else:
         fetch_since(config, 0)
-    with open_store(config, readonly=True) as store:
+    with open_store(config, readonly=True, as_recorded=True) as store:
         runs, _ = choose_runs(store, names, 0)
         if not runs:
             raise StoreError("there is no run to decide on", "record one with: playhead record")
@@ -43,7 +43,7 @@ def summarise_runs(config: Config, since_ns: int, file: Path) -> PolicySummary:
     """
     rules = load(file)
     fetch_since(config, since_ns)
-    with open_store(config, readonly=True) as store:
+    with open_store(config, readonly=True, as_recorded=True) as store:
         runs, _ = choose_runs(store, (), since_ns)
         if not runs:
             raise StoreError(

@@ -62,14 +62,19 @@ def rewrite(config: Config, names: Sequence[str], *, dry_run: bool) -> Rewriting
     Raises: UnknownRun, RunOpen; LogCorrupt; StoreError, naming who has the store open, or what is wrong with a run: nothing
         of that run is rewritten then; PlayheadError without pyarrow, where a run is archived.
     """
-    with open_store(config, readonly=True) as store:  # so that a mistyped store is not made
+    with open_store(
+        config, readonly=True, as_recorded=True
+    ) as store:  # so that a mistyped store is not made
         lines = _lines(store, names)
         archived = [run for line in lines for run in line if run.archived is not None]
         if archived:
             require_pyarrow()
     if dry_run:
         restore_runs(config, *(run.id for line in lines for run in line))
-        with open_store(config, readonly=True) as store, ProgressBar("reading") as progress:
+        with (
+            open_store(config, readonly=True, as_recorded=True) as store,
+            ProgressBar("reading") as progress,
+        ):
             found = []
             for line in _lines(store, names):
                 rewriter = make_rewriter(config, _DRY)

@@ -33,7 +33,7 @@ def export_run(
     Raises: UnknownRun, RunOpen, LogCorrupt; StoreError, where the file is there already or cannot be written.
     """
     restore_runs(config, name)
-    with open_store(config, readonly=True) as store:
+    with open_store(config, readonly=True, as_recorded=True) as store:
         info = store.runs.get(name)
         if target.exists():
             raise StoreError(f"{str(target)!r} is there already", "name another file, or remove it")

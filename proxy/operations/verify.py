@@ -28,7 +28,10 @@ def verify_runs(config: Config, run: str | None) -> list[Verified]:
     """
     if unread := check_pages(config.store):
         print_status(f"playhead: the file's pages are not looked at: {unread}")
-    with open_store(config, readonly=True) as store, ProgressBar("verifying") as progress:
+    with (
+        open_store(config, readonly=True, as_recorded=True) as store,
+        ProgressBar("verifying") as progress,
+    ):
         runs = store.runs.all() if run is None else [store.runs.get(run)]
         find, digest = _keys(config)
         away = _verify_archived(store, runs, progress)
@@ -97,7 +100,10 @@ def verify_secrets(config: Config, run: str | None) -> tuple[list[Finding], int]
         print_status(f"playhead: {WITHOUT_DETECTORS}")
     if run is not None:
         restore_runs(config, run)
-    with open_store(config, readonly=True) as store, ProgressBar("reading") as progress:
+    with (
+        open_store(config, readonly=True, as_recorded=True) as store,
+        ProgressBar("reading") as progress,
+    ):
         runs = _chosen(store, run)
         found = find_secrets(store, runs, lambda: redactor_of(config), detect, progress)
         return list(found), len(runs)

@@ -23,7 +23,7 @@ from ...tape.policy.branch import (
 from ...tape.policy.refusal import is_grpc
 from ...tape.records.events import EventKind
 from ...tape.shell_words import shell_word
-from ...timeline.receipts.unmatched_rules import split_place
+from ...timeline.reading.logged_place import split_place
 from ..errors import EngineError
 from ..file_or_editor_text import edit_text, read_file
 

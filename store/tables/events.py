@@ -1,6 +1,7 @@
 """The event log of each run: append-only, and each event chained to the one before it."""
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 import lmdb
@@ -58,7 +59,14 @@ class EventLog:
         self._database = database
         self._chains: dict[int, tuple[int, bytes]] = {}
         """Of each run that is written: the next number, and the hash to chain it to."""
+        self._change: Callable[[RunInfo, Event], Event] | None = None
         database.forgetting.append(self._chains.clear)
+
+    def read_through(self, change: Callable[[RunInfo, Event], Event]) -> "EventLog":
+        """Give the same log, each event as a function gives it where it is read; nothing is written that way."""
+        changed = copy(self)
+        changed._change = change
+        return changed
 
     def forget(self, run: int) -> None:
         """Drop what is remembered of a run that has ended. Writer's thread."""
@@ -152,7 +160,9 @@ class EventLog:
         Raises: LogCorrupt, naming the first event that cannot be read.
         """
         with self._database.reading() as transaction:
-            return list(self.read_in(transaction, info.number, after, limit))
+            found = list(self.read_in(transaction, info.number, after, limit))
+        change = self._change
+        return found if change is None else [change(info, event) for event in found]
 
     def all(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[Event]:
         """Read all events of a run page by page, so that memory does not grow with its log; each page one snapshot.
@@ -182,7 +192,7 @@ class EventLog:
                 except BadRecord as error:
                     raise LogCorrupt(f"run {info.id}, event {number}: {error}") from error
                 if event is not None and event.kind in kinds:
-                    yield event
+                    yield event if self._change is None else self._change(info, event)
             after = page[-1].number
 
     def checked(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[CheckedRow]:

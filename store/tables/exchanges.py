@@ -1,6 +1,7 @@
 """The exchanges of runs: each is written once its outcome is known, with all its rows or not at all."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import batched
 from typing import TYPE_CHECKING, NamedTuple
@@ -104,7 +105,14 @@ class Exchanges:
         self._shared_prefixes = SharedPrefixes(database, self._records)
         self._passing: set[tuple[int, int]] = set()
         """Run and seq of what is going to be written again."""
+        self._change: Callable[[RunInfo, Exchange], Exchange] | None = None
         database.forgetting += [self._chains.clear, self._passing.clear]
+
+    def read_through(self, change: Callable[[RunInfo, Exchange], Exchange]) -> "Exchanges":
+        """Give the same exchanges, each as a function gives it where it is read; nothing is written that way."""
+        changed = copy(self)
+        changed._change = change
+        return changed
 
     def forget(self, run: int) -> None:
         """Drop what is remembered of a run that has ended. Writer's thread."""
@@ -238,9 +246,10 @@ class Exchanges:
                 value = self._records.find(transaction, info.number, seq)
                 if value is not None:
                     value = self._blobs.restore(transaction, info.number, value)
-            return decode_exchange(value) if value is not None else None
+            found = decode_exchange(value) if value is not None else None
         except BadRecord as error:
             raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
+        return found if found is None or self._change is None else self._change(info, found)
 
     def raw(self, info: RunInfo, seqs: Iterable[int]) -> Iterator[tuple[int, EncodedExchange]]:
         """Read exchanges as they are encoded, a few in each transaction: to look for bytes in many of them.

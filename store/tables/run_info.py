@@ -52,6 +52,18 @@ class Told(NamedTuple):
     labels: tuple[str, ...] = ()
 
 
+class Made(NamedTuple):
+    """How a run was made."""
+
+    resumes: bool = False
+    """Whether it goes on with a run that crashed."""
+    classes: bytes = b""
+    """Digest of the patterns that classified its requests; empty where they are not known."""
+
+
+_AS_USUAL = Made()
+
+
 @dataclass(frozen=True, slots=True)
 class RunInfo:
     """What is known of a run."""
@@ -85,8 +97,17 @@ class RunInfo:
     """Whether it stays whatever its age."""
     archived: Archived | None = None
     """Where it lies, once it was moved to an archive."""
-    has_resumed: bool = False
-    """Whether it goes on with a run that crashed."""
+    made: Made = _AS_USUAL
+
+    @property
+    def has_resumed(self) -> bool:
+        """Whether it goes on with a run that crashed."""
+        return self.made.resumes
+
+    @property
+    def classes(self) -> bytes:
+        """Digest of the patterns that classified its requests; empty where they are not known."""
+        return self.made.classes
 
     @property
     def is_only_in_archive(self) -> bool:
@@ -140,6 +161,7 @@ class RunInfo:
                 "pinned": self.pinned,
                 "archived": astuple(self.archived) if self.archived else None,
                 "resumes": self.has_resumed,
+                "classes": self.classes,
             }
         )
 
@@ -173,7 +195,10 @@ class RunInfo:
                 labels=tuple(value["labels"]),
                 pinned=value["pinned"],
                 archived=Archived(*archived) if archived else None,
-                has_resumed=value.get("resumes", bool(value["parent"] and value["rules"])),
+                made=Made(
+                    value.get("resumes", bool(value["parent"] and value["rules"])),
+                    value.get("classes", b""),
+                ),
             )
         except (AttributeError, TypeError, KeyError, ValueError) as error:
             raise BadRecord(f"not a run: {error!r}") from error

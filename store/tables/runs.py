@@ -20,7 +20,7 @@ from ..lmdb.database import Database
 from ..lmdb.process_liveness import is_locked
 from ..lmdb_keys import MAX_NAME_BYTES, number_key
 from .events import EventLog
-from .run_info import Owner, RunInfo, RunStatus, began
+from .run_info import Made, Owner, RunInfo, RunStatus, began
 
 if TYPE_CHECKING:
     import asyncio
@@ -66,6 +66,7 @@ class RunList:
         canonical: int = 0,
         placeholders: str = "",
         resumes: bool = False,
+        classes: bytes = b"",
     ) -> "asyncio.Future[RunInfo]":
         """Open a run, whose first event is written with it. The future is done once both are durable. On a running loop.
 
@@ -79,6 +80,7 @@ class RunList:
         canonical: version of the canonical form of these.
         placeholders: tells the key that placeholders are made with.
         resumes: whether it goes on with its parent, which crashed.
+        classes: digest of the patterns that classify its requests.
         Raises: StoreError, when `wanted` cannot be a name; StoreUnwritable, at once or in the future.
         """
         # A tape's name may be longer by the number that it got itself.
@@ -98,7 +100,7 @@ class RunList:
                 owner=self.owner,
                 rules=rules,
                 canonical=canonical,
-                has_resumed=resumes,
+                made=Made(resumes, classes),
             )
             self.add(transaction, info)
             self._database.put(transaction, "open", number_key(number), b"")

@@ -20,7 +20,7 @@ Bounded, for the event loop: a body is read up to the first key that its protoco
 """
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
 import msgspec
@@ -31,7 +31,7 @@ from ..canonical import graphql, json_rpc_client_ids
 from ..canonical.canonical_request import BodyKind, open_body
 from ..canonical.target_overrides import claimed, claims_of
 from ..exchange import HttpRequest, RequestClass
-from .by_method_and_url import Kind, classify_ways
+from .by_method_and_url import Kind, classify, classify_ways
 from .telemetry_bodies import is_report
 
 _IN_URL = frozenset({"query", "operationname", "variables", "extensions"})
@@ -43,12 +43,35 @@ MAX_ASKED = 8 * 1024 * 1024
 
 def class_now(request: HttpRequest, classes: Classes) -> RequestClass:
     """Say what kind of call a whole request is, under these patterns."""
+    return find_class(request, classes).of
+
+
+class ClassNow(NamedTuple):
+    """What kind of call a whole request is."""
+
+    of: RequestClass
+    by_body: bool
+    """Whether its body makes it that: method and URL alone would not."""
+
+
+def find_class(request: HttpRequest, classes: Classes) -> ClassNow:
+    """Say what kind of call a whole request is, under these patterns, and whether its body makes it that."""
+    if request.method == "CONNECT":
+        return ClassNow(class_of_tunnel(request, classes), by_body=False)
     more = claimed(claims_of(request), request.scheme, request.port)
     ways = find_ways(
         request.method.upper(), request.scheme, request.host, request.port, request.target, more
     )
     kind = classify_ways(ways, classes).kind
-    return class_by_body(kind, request)
+    now = class_by_body(kind, request)
+    return ClassNow(now, now is not kind.of)
+
+
+def class_of_tunnel(tunnel: HttpRequest, classes: Classes) -> RequestClass:
+    """Say what kind of call a tunnel is: by itself it changes nothing, and to where telemetry alone is sent it is telemetry."""
+    place = tunnel.scheme, tunnel.host, tunnel.port, tunnel.target
+    kind = classify(tunnel.method, *place, classes).of
+    return kind if kind is RequestClass.TELEMETRY else RequestClass.READ
 
 
 def class_by_body(kind: Kind, request: HttpRequest) -> RequestClass:

@@ -19,6 +19,7 @@ how to turn it off.
 
 from collections.abc import Callable
 from functools import cache, lru_cache
+from hashlib import blake2b
 from typing import NamedTuple
 
 from ...config.match_pattern import Match, parse_match
@@ -98,6 +99,9 @@ _READS = (
     "POST *://graph.microsoft.com/*/search/query",
 )
 
+_CLASSES_VERSION = 1
+"""Counts up with each change of what classifies a request besides the tables: here, and in `by_body.py`."""
+
 _BY_PATH = frozenset(
     f"POST *://*/*v1/{call}" for call in ("messages", "responses", "completions", "complete")
 )
@@ -123,6 +127,22 @@ def _shipped() -> _Table:
         *_table(MODEL_ENDPOINTS, RequestClass.INFERENCE),
         *_table(_READS, RequestClass.READ),
     )
+
+
+def classes_digest(classes: Classes) -> bytes:
+    """Give 16 bytes that say by which patterns requests are classified: those of a configuration, and the shipped ones."""
+    own = (classes.inference, classes.read, classes.effect, classes.telemetry)
+    told = repr([[match.text for match in matches] for matches in own])
+    return blake2b(
+        _shipped_digest() + told.encode("utf-8", "surrogatepass"), digest_size=16
+    ).digest()
+
+
+@cache
+def _shipped_digest() -> bytes:
+    tables = TELEMETRY_ENDPOINTS, _EXCEPTIONS, MODEL_ENDPOINTS, _READS, sorted(_BY_PATH)
+    told = _CLASSES_VERSION, tables, _PROVIDERS, sorted(_READ_METHODS)
+    return blake2b(repr(told).encode(), digest_size=16).digest()
 
 
 class Kind(NamedTuple):

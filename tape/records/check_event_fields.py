@@ -211,6 +211,7 @@ MAY: dict[str, _Is] = {
     "basis": _or_none(_map),
     "live": _PATTERNS,
     "telemetry": _each(_text),
+    "classes": _map_of(_each(_text)),
     "allow_model_drift": _row(_text, _text),
     "limits": _map,
     "rules": _map_of(_PATTERNS),

@@ -74,6 +74,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               crash_point                     all of the prefix has been asked for again: seq
               allow_model_drift               an opt-in of a playback: model recorded, model asked for
               limits                          what the run may use up, by key; usd as text
+              classes                         of a playback: the patterns of the configuration's classes, by class
               rules                           the configuration's rules by their key, in the same form
     sealed    reason, exchanges, unfinished   the run ended; nothing but words follows
     recovered reason, unknown                 its process died; the closing row in place of `sealed`

@@ -56,6 +56,31 @@ async def test_telemetry_is_left_out_of_what_is_unused(store_dir: Path) -> None:
     assert receipt.faithful
 
 
+PAY = Call("POST /t/pay", {"amount": 1})
+
+
+@pytest.mark.parametrize("classes", [Classes(), Classes(effect=(parse_match("POST *://*/t/pay"),))])
+async def test_an_effect_that_was_recorded_as_telemetry_is_missed(
+    store_dir: Path, classes: Classes
+) -> None:
+    """A pattern was too wide, and is corrected: who does not ask for it any more is not faithful."""
+    declared = {"classes": Classes(telemetry=(parse_match("POST *://*/t/*"),))}
+    async with recorded(store_dir, [PAGE, PAY], declared, classes=classes) as story:
+        await story.play([PAGE])
+        receipt = await story.end()
+    assert [row["seq"] for row in receipt.unused] == [2]
+    assert not receipt.faithful
+
+
+async def test_an_effect_that_is_telemetry_by_now_may_be_left_out(store_dir: Path) -> None:
+    """The same the other way round."""
+    async with recorded(store_dir, [PAGE, PAY], {"classes": Classes()}, classes=DECLARED) as story:
+        await story.play([PAGE])
+        receipt = await story.end()
+    assert receipt.unused == []
+    assert receipt.faithful
+
+
 def _fails(story: Story, what: str) -> None:
     place = urlsplit(story.running.url)
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)

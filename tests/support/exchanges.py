@@ -7,7 +7,9 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 
+from playhead.config import Classes
 from playhead.store import Record, RunInfo, Store
+from playhead.tape.classify.by_method_and_url import classes_digest
 from playhead.tape.exchange import (
     Exchange,
     Fingerprint,
@@ -22,6 +24,9 @@ from playhead.tape.exchange import (
     VerdictKind,
 )
 from playhead.tape.records.events import Event, EventKind
+
+NO_CLASSES = classes_digest(Classes())
+"""Of a run that was recorded without patterns of its own: its requests have the classes that are written down."""
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -133,7 +138,7 @@ def make_record(exchange: Exchange, *, final: bool = True) -> Record:
 
 async def write_run(store: Store, name: str, exchanges: Iterable[Exchange]) -> RunInfo:
     """Write a sealed run, one exchange after another."""
-    run = await store.runs.create(name, mode="record", at_ns=1)
+    run = await store.runs.create(name, mode="record", at_ns=1, classes=NO_CLASSES)
     for exchange in exchanges:
         await store.exchanges.save(run.number, partial(make_record, exchange))
     return await store.runs.seal(run, reason="enough", at_ns=9)

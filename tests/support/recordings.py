@@ -22,7 +22,7 @@ from playhead.tape.exchange import Message, Request, RequestClass, Response, Web
 from playhead.tape.records.events import Event, EventKind
 
 from .dialects import make_request
-from .exchanges import make_exchange, make_intent, make_outcome, make_response
+from .exchanges import NO_CLASSES, make_exchange, make_intent, make_outcome, make_response
 
 Asked = tuple[Request, Response]
 
@@ -56,7 +56,12 @@ def record_run(
     begun_ns, at_ns = between_ns or (time.time_ns(), None)
 
     async def write() -> RunInfo:
-        told = {"rules": rules.digest, "canonical": CANONICAL_VERSION, **info}
+        told = {
+            "rules": rules.digest,
+            "canonical": CANONICAL_VERSION,
+            "classes": NO_CLASSES,
+            **info,
+        }
         run = await store.runs.create(name, mode="record", at_ns=begun_ns, **told)
         for seq, (request, response) in enumerate(asked, start=1):
             said = websockets.get(seq)

@@ -7,7 +7,7 @@ from playhead.store import RunInfo, Store
 from playhead.tape.exchange import Exchange
 from playhead.tape.records.events import Event, EventKind
 
-from .exchanges import make_intent, make_record
+from .exchanges import NO_CLASSES, make_intent, make_record
 
 
 async def write_replay(
@@ -42,7 +42,7 @@ async def write_recording(
     store: Store, name: str, exchanges: Iterable[Exchange], *, begun_ns: int = 1, ended_ns: int = 9
 ) -> RunInfo:
     """Write a sealed recording as a recorder does: each request is told before it is answered."""
-    run = await store.runs.create(name, mode="record", at_ns=begun_ns)
+    run = await store.runs.create(name, mode="record", at_ns=begun_ns, classes=NO_CLASSES)
     for exchange in exchanges:
         store.events.append(run.number, make_intent(exchange))
         await store.exchanges.save(run.number, partial(make_record, exchange))

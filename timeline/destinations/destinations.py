@@ -15,7 +15,7 @@ from ...tape.diff.request_differences import common_prefix
 from ...tape.exchange import Exchange
 from ...tape.records.content_coding import read_codings, undo_coding
 from ...tape.records.events import Event, EventKind
-from ..receipts.unmatched_rules import split_place
+from ..reading.logged_place import split_place
 from .personal_data import find_personal_data
 
 _MOST = 16 * 1024 * 1024

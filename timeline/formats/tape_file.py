@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from blake3 import blake3
 
-from ...store import Ingest, RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
+from ...store import Ingest, Made, RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from ...store import Record as StoredRecord
 from ...store.tables.folders import Content
 from ...tape.canonical.canonical_request import raw_key
@@ -109,6 +109,7 @@ def _row(store: Store, run: RunInfo) -> dict[str, Any]:
         "rules": b"" if run.index else run.rules,
         "canonical": 0 if run.index else run.canonical,
         "resumes": run.has_resumed,
+        "classes": run.classes,
         "gone_on": was_gone_on(store, run),
     }
 
@@ -405,7 +406,8 @@ def read_row(data: bytes) -> RunInfo:
         if name not in told or not isinstance(told[name], kinds):
             raise BadRecord(f"a run whose {name!r} is {told.get(name, 'missing')!r:.60}")
     row = {name: told[name] for name in _ROW}
-    row["has_resumed"] = told.get("resumes") is True
+    classes = told.get("classes")
+    row["made"] = Made(told.get("resumes") is True, classes if isinstance(classes, bytes) else b"")
     try:
         status = RunStatus(row.pop("status"))
     except ValueError as error:

@@ -10,7 +10,7 @@ from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import RequestClass, Seq
 from ...tape.matching.lane_order import TOGETHER_NS
 from ...tape.records.events import EventKind
-from ..receipts.unmatched_rules import split_place
+from ..reading.logged_place import split_place
 
 _MOST_BEFORE = 64
 _PAGE = 500

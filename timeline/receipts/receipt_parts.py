@@ -9,6 +9,7 @@ from ...config import Mode
 from ...store import LogCorrupt, RunInfo, RunStatus, Store
 from ...tape.exchange import Exchange, Seq
 from ...tape.records.events import Event
+from ..reading.present_classes import with_present_classes
 from .answers.background_reads import BackgroundReads
 from .answers.divergences import Divergences
 from .answers.left_on_tape import UNUSED, LeftOnTape
@@ -156,6 +157,8 @@ def read_parts(store: Store, info: RunInfo) -> Parts:
 def _compare_with_tape(parts: Parts, store: Store, info: RunInfo, tape: RunInfo) -> None:
     """Find what was left on the tape, and how the command ended otherwise."""
     requests, left, background = parts.requests, parts.left_on_tape, parts.background_reads
+    # What the tape has counts as what it is under the classes of the run, as it does where the run compares it.
+    store = with_present_classes(store, left.classes)
     find, find_recorded = _find_in(store, info), _find_in(store, tape)
     used = {*parts.matches.served_as.values(), *parts.branch.replaced, *parts.resume.anew}
     left.begin(used, has_gap=bool(parts.gaps.rows))

@@ -5,13 +5,11 @@ pattern is hinted at only for the places of `ignore` that were never there
 (`unused_ignore_places.py`). A run without requests says nothing about rules.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...config import Match, parse_match
-from ...config.targets.request_interpretations import Ways, find_ways
-from ...tape.canonical.target_overrides import claimed, read_claims
+from ..reading.logged_place import split_place, ways_of
 from .unused_ignore_places import Find, UnusedRules
 
 
@@ -77,28 +75,3 @@ class Hints:
             for key, text, only in self._left
         ]
         return idle + self._unused_rules.to_json(find)
-
-
-def ways_of(data: Mapping[str, Any], place: tuple[str, str, int, str]) -> Ways:
-    """Give what a request can be taken for, as an intent or verdict tells it.
-
-    place: its URL taken apart.
-    """
-    scheme, host, port, target = place
-    more = claimed(read_claims(data.get("claims", ())), scheme, port)
-    return find_ways(data["method"].upper(), scheme, host, port, target, more)
-
-
-_PLACE = re.compile(r"(https?)://(\[[^\]]*\]|[^/?#:\[]*)(?::(\d{1,5}))?((?:[/?#*].*)?)", re.DOTALL)
-
-
-def split_place(text: str) -> tuple[str, str, int, str] | None:
-    """Give scheme, host, port and target of a request's URL, as rules ask for them; None where it is none.
-
-    The target stands as it was sent: two slashes, a `#` or a tab in it are nothing special.
-    """
-    found = _PLACE.fullmatch(text)
-    if found is None:
-        return None
-    scheme, host, port, target = found.groups()
-    return scheme, host.strip("[]"), int(port or (443 if scheme == "https" else 80)), target or "/"

@@ -38,7 +38,7 @@ from ...tape.policy.decide import (
 from ...tape.records.events import EventKind
 from ..lookup.endpoints import find_places, read_requests
 from ..lookup.stub_examples import find_models
-from ..receipts.unmatched_rules import split_place
+from ..reading.logged_place import split_place
 
 _VERDICTS = {
     Action.FORWARD: VerdictKind.RECORDED,

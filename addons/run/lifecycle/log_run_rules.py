@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ....config import Config, Mode
+from ....config import Classes, Config, Mode
 from ....store import RunInfo
 from ....tape.canonical.regex_masks import slow
 from ....tape.exchange import RequestClass
@@ -32,6 +32,12 @@ def note_rules(open_run: OpenRun) -> None:
     ]
     if any(rules.values()):
         open_run.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
+
+
+def describe_classes(classes: Classes) -> dict[str, list[str]]:
+    """Give the patterns of a configuration's classes, as a log has them; empty where it has none."""
+    told = {kind.value: getattr(classes, kind.value) for kind in RequestClass}
+    return {kind: [match.text for match in matches] for kind, matches in told.items() if matches}
 
 
 def list_live(open_run: OpenRun) -> list[tuple[str, str | None]]:

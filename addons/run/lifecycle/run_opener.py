@@ -12,14 +12,16 @@ from .... import PlayheadError
 from ....config import Config, Mode, Sink
 from ....store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, StoreUnwritable, UnknownRun
 from ....tape.canonical.canonical_request import CANONICAL_VERSION, rules_of
+from ....tape.classify.by_method_and_url import classes_digest
 from ....tape.exchange import RedactedText
 from ....tape.matching.index import index_digest
 from ....tape.records.events import EventKind
 from ....tape.shell_words import shell_word
 from ....timeline.lookup.crashed_runs import find_first, find_rival, read_crash
+from ....timeline.reading.present_classes import with_present_classes
 from ..effect_sinks import SinkQueue
 from ..run_state import OpenRun
-from .log_run_rules import describe_branch, describe_resume, list_live, note_rules
+from .log_run_rules import describe_branch, describe_classes, describe_resume, list_live, note_rules
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ def _describe_index(open_run: OpenRun) -> dict[str, Any]:
         "rules": index_digest(rules_of(open_run.config), open_run.config),
         "canonical": CANONICAL_VERSION,
         "placeholders": open_run.redactor.key_id,
+        "classes": classes_digest(open_run.config.classes),
     }
 
 
@@ -77,7 +80,8 @@ class RunOpener:
             return refuse_all(make, problem)
         crashed = self._store.runs.reload(crashed)
         try:
-            known = await asyncio.to_thread(read_crash, self._store, crashed)
+            seen = with_present_classes(self._store, config.classes)
+            known = await asyncio.to_thread(read_crash, seen, crashed)
         except StoreError as error:
             return refuse_all(make, f"{error}; {error.hint}")
         known = replace(known, is_shared=is_shared)
@@ -164,7 +168,12 @@ class RunOpener:
         if isinstance(tape, str):
             return refuse_all(make, tape)
         run = await self._store.runs.create(
-            tape.id, mode=config.mode.value, at_ns=time.time_ns(), parent=tape, agent=agent
+            tape.id,
+            mode=config.mode.value,
+            at_ns=time.time_ns(),
+            parent=tape,
+            agent=agent,
+            classes=classes_digest(config.classes),
         )
         logger.info("run %s: playing %s", run.id, tape.id)
         # Its index may have been replaced meanwhile; from now on it stays for as long as this run is open.
@@ -179,10 +188,9 @@ class RunOpener:
 
     async def _prepare_playback(self, config: Config, make: MakeRun, open_run: OpenRun) -> OpenRun:
         """Note the rules of a playback, and read what it needs to know of its tape."""
-        if config.classes.telemetry:
-            # So it does what is telemetry by now, whatever it was when it was recorded.
-            texts = [match.text for match in config.classes.telemetry]
-            open_run.note(EventKind.NOTED, telemetry=texts)
+        if told := describe_classes(config.classes):
+            # By these its receipt reads the tape, whatever its requests counted as when they were recorded.
+            open_run.note(EventKind.NOTED, classes=told)
         for one in open_run.policy.drift:
             open_run.note(EventKind.NOTED, allow_model_drift=[one.recorded, one.asked])
         note_rules(open_run)

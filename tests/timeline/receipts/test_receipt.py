@@ -36,6 +36,7 @@ from playhead.tape.exchange import (
 from playhead.tape.matching.idempotency_keys import KEY_ADDED
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import (
+    NO_CLASSES,
     make_exchange,
     make_intent,
     make_record,
@@ -90,7 +91,7 @@ async def record(
     seal: bool = True,
 ) -> RunInfo:
     """Write a recording."""
-    run = await store.runs.create(name, mode="record", at_ns=1)
+    run = await store.runs.create(name, mode="record", at_ns=1, classes=NO_CLASSES)
     for exchange in exchanges:
         store.events.append(run.number, make_intent(exchange, (keys or {}).get(exchange.seq)))
         await store.exchanges.save(run.number, partial(make_record, exchange))
@@ -407,7 +408,7 @@ async def test_a_repeat_that_the_log_tells_of_is_told(
     store: Store, repeat: tuple[int, str, bool], note: str
 ) -> None:
     """Whether the client had seen the first answer is known to who was there alone."""
-    run = await store.runs.create("tape", mode="record", at_ns=1)
+    run = await store.runs.create("tape", mode="record", at_ns=1, classes=NO_CLASSES)
     for exchange, more in ((refund(1), {}), (refund(2, b"written otherwise"), {"repeat": repeat})):
         intent = make_intent(exchange)
         store.events.append(run.number, replace(intent, data={**intent.data, **more}))
@@ -555,7 +556,7 @@ async def test_what_had_begun_to_be_answered_when_the_recording_died_is_unused(
     store: Store, kept: bool
 ) -> None:
     """As an open WebSocket, which is read by its method; of a read that nothing had come of nobody misses anything."""
-    run = await store.runs.create("tape", mode="record", at_ns=1)
+    run = await store.runs.create("tape", mode="record", at_ns=1, classes=NO_CLASSES)
     exchange = make_exchange(1, "GET https://docs.test/ws")
     store.events.append(run.number, make_intent(exchange))
     if kept:
@@ -568,7 +569,7 @@ async def test_what_had_begun_to_be_answered_when_the_recording_died_is_unused(
 async def test_lists_are_bounded_and_counts_are_exact(store: Store) -> None:
     """However long a run is."""
     many = 2500
-    run = await store.runs.create("tape", mode="record", at_ns=1)
+    run = await store.runs.create("tape", mode="record", at_ns=1, classes=NO_CLASSES)
     for seq in range(1, many + 1):
         exchange = make_exchange(seq, f"GET https://docs.test/{seq}", warnings=("w",))
         store.events.append(run.number, make_intent(exchange))
@@ -597,7 +598,7 @@ async def test_lists_are_bounded_and_counts_are_exact(store: Store) -> None:
 async def test_effects_beyond_the_listed_ones_are_counted(store: Store) -> None:
     """All of them, and all possible duplicates among them."""
     many = 1240
-    run = await store.runs.create("pay", mode="record", at_ns=1)
+    run = await store.runs.create("pay", mode="record", at_ns=1, classes=NO_CLASSES)
     for seq in range(1, many + 1):
         exchange = make_exchange(seq, "POST https://pay.test/v1/refunds", kind=EFFECT)
         intent = make_intent(exchange)

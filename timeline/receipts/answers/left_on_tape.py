@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....config import Classes, Match, parse_match
-from ....tape.classify.by_method_and_url import classify
 from ....tape.diff.divergence_types import Divergence, DivergenceKind
 from ....tape.exchange import Exchange, RequestClass, Seq
 from ....tape.records.events import Event, EventKind
+from ...reading.logged_place import split_place, ways_of
 from ..bounded_rows import BoundedRows, add_row
 from ..safe_terminal_text import titled_rows
-from ..unmatched_rules import split_place, ways_of
 
 UNUSED = "unused"
 """Their key in the counts of a receipt."""
-_SHIPPED_CLASSES = Classes()
+_KINDS = frozenset(RequestClass)
 
 
 @dataclass(slots=True)
@@ -32,7 +31,9 @@ class LeftOnTape:
     _has_gap: bool = False
     """Whether rows of the run's log are missing: what is in none may have been asked for all the same."""
     _spared: list[tuple[Match, str | None]] = field(default_factory=list, repr=False)
-    """The run's live rules, each with the class it is limited to, and what is telemetry in it."""
+    """The run's live rules, each with the class it is limited to."""
+    _classes: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The patterns of the run's classes, by class."""
     _begun: dict[int, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     """Intents whose outcome has not come."""
 
@@ -40,7 +41,16 @@ class LeftOnTape:
         """Take in an event of the run's log."""
         if event.kind is EventKind.NOTED:
             self._spared += _rules(event.data.get("live", ()))
-            self._spared += _rules((text, None) for text in event.data.get("telemetry", ()))
+            if "telemetry" in event.data:  # as older versions noted it
+                self._classes = {RequestClass.TELEMETRY.value: event.data["telemetry"]}
+            self._classes = event.data.get("classes", self._classes)
+
+    @property
+    def classes(self) -> Classes:
+        """The run's own classes: what is telemetry by these need not be asked for, whatever it was recorded as."""
+        return Classes(
+            **{kind: _patterns(texts) for kind, texts in self._classes.items() if kind in _KINDS}
+        )
 
     def begin(self, used: Collection[int], *, has_gap: bool) -> None:
         """Begin to read the tape's log.
@@ -51,7 +61,7 @@ class LeftOnTape:
         self._used, self._has_gap = used, has_gap
 
     def take_recorded(self, event: Event, counts: Counter[str]) -> None:
-        """Take in an event of the tape's log.
+        """Take in an event of the tape's log, with the class that its request has by `classes`.
 
         counts: of the receipt; what is unused is counted.
         """
@@ -96,8 +106,6 @@ class LeftOnTape:
         if kind == RequestClass.TELEMETRY.value:
             return True
         place = split_place(data["url"])
-        if place is not None and _is_telemetry_now(data["method"], place):
-            return True
         if place is None or not self._spared:
             return False
         # Nothing leaves as a read that method and URL do not show.
@@ -131,9 +139,8 @@ class LeftOnTape:
         return "never asked for, or in the gap" if self._has_gap else "never asked for"
 
 
-def _is_telemetry_now(method: str, place: tuple[str, str, int, str]) -> bool:
-    """Say whether the shipped table knows as telemetry what an older version recorded as something else."""
-    return classify(method, *place, _SHIPPED_CLASSES).of is RequestClass.TELEMETRY
+def _patterns(texts: Any) -> tuple[Match, ...]:
+    return tuple(match for match, _ in _rules((text, None) for text in texts))
 
 
 def _rules(noted: Any) -> Iterator[tuple[Match, str | None]]:

@@ -17,7 +17,7 @@ import pytest
 from playhead.store import RunInfo, Store
 from playhead.tape.exchange import Exchange, Fault, FaultKind, Phase, RedactedText, RequestClass
 from playhead.tape.records.events import Event, EventKind
-from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
+from playhead.tests.support.exchanges import NO_CLASSES, make_exchange, make_intent, make_record
 from playhead.timeline import Receipt, build, exit_code, render_divergences, render_receipt
 
 CHAT = "POST https://api.openai.com/v1/chat/completions"
@@ -38,8 +38,8 @@ async def store(store_dir: Path) -> AsyncIterator[Store]:
         yield opened
 
 
-async def record(store: Store, *exchanges: Exchange) -> RunInfo:
-    run = await store.runs.create("tape", mode="record", at_ns=1)
+async def record(store: Store, *exchanges: Exchange, classes: bytes = NO_CLASSES) -> RunInfo:
+    run = await store.runs.create("tape", mode="record", at_ns=1, classes=classes)
     for exchange in exchanges:
         store.events.append(run.number, make_intent(exchange))
         await store.exchanges.save(run.number, partial(make_record, exchange))
@@ -235,7 +235,7 @@ async def test_what_is_telemetry_by_now_is_not_unused(store: Store) -> None:
     """A tape that an older version recorded as an effect: the table of now decides."""
     url = "POST https://api.anthropic.com/api/event_logging/v2/batch"
     old = make_exchange(8, url, kind=RequestClass.EFFECT)
-    tape = await record(store, *TAPE, old)
+    tape = await record(store, *TAPE, old, classes=b"")
     told = [f"served {number}" for number in range(1, 8)]
     receipt = build(store, await play(store, tape, *told))
     assert receipt.unused == []
