@@ -29,7 +29,7 @@ version 14 has marks in the place of user and password of a URL in a field, of c
 the hash of what was not searched; version 15 has as effects what only a path called a model call or telemetry; version 16 has broken
 percent-encodings as they were written, the ids of a JSON-RPC batch in which two calls have one, and realm, algorithm and quality of
 protection of HTTP Digest; version 17 has the date in a URL that nobody has signed, and not what google-cloud-storage draws for each
-call of a batch.
+call of a batch; version 19 has each value of a query key by itself, where only some of them are credentials.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -73,7 +73,7 @@ from ..headers.shipped_lists import (
 from ..records.content_coding import undo_coding
 from ..records.redacted_value_spelling import UNRESERVED
 from ..redaction.compare_placeholders import mark_fields, mark_request
-from ..redaction.credential_fields import SECRET, is_account, kind_of_header, query_kind
+from ..redaction.credential_fields import SECRET, is_account, kind_of_header, nth_value, query_kind
 from ..redaction.header_secret_places import is_marked, mark_header_places
 from . import graphql
 from . import regex_masks as patterns
@@ -92,7 +92,7 @@ from .multipart_delimiters import BOUNDARY, is_plain_boundary, replace_delimiter
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of
 
-CANONICAL_VERSION = 18
+CANONICAL_VERSION = 19
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -398,7 +398,7 @@ def canonical(
     """Give what counts of a request.
 
     request: as stored, so secrets are placeholders already.
-    redacted_query: lower-case names whose values count by their kind alone.
+    redacted_query: lower-case names whose values count by their kind alone, or one of their values (`nth_value`).
     """
     request = compared(request)
     blocks = find_block_names(request)
@@ -862,12 +862,15 @@ def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
     if not masked and not redacted and not masks.regex:
         return parts
     deadline = patterns.until(masks.regex)
+    nth: dict[str, int] = {}
     for index, part in enumerate(parts):
         name, eq, value = part.partition("=")
         plain = unquote_plus(name) if "%" in name or "+" in name else name
+        lower = plain.lower()
+        nth[lower] = nth.get(lower, 0) + 1
         if plain in masked:
             parts[index] = f"{name}{eq}{MARKER}*"
-        elif plain.lower() in redacted:
+        elif lower in redacted or (redacted and nth_value(lower, nth[lower]) in redacted):
             told = "empty" if is_empty(value.encode("utf-8", "replace")) else query_kind(plain)
             parts[index] = f"{name}{eq}{MARKER}{told}"
         elif masks.regex and value:

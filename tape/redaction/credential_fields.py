@@ -322,6 +322,11 @@ def find_header(name: str) -> str | None:
     return HEADERS.get(name) or _PLAIN_HEADERS.get(_plain_header(name))
 
 
+def nth_value(name: str, number: int) -> str:
+    """Name the nth value of a query key that has values of several sorts; from 1, in the order of the query."""
+    return f"{name}&{number}"
+
+
 def query_kind(name: str) -> str:
     """Give the kind of secret a query key holds; `configured` where the shipped table does not know it."""
     return QUERY.get(name.lower(), CONFIGURED)

@@ -60,7 +60,14 @@ from ..records.content_coding import find_beside, is_broken, undo_coding, undo_w
 from ..records.credential_parts import list_tokens
 from ..records.redacted_value_spelling import InnerSecret, Spelling, list_texts_in_base64
 from ..records.unterminated_content_coding import write_without_end
-from .credential_fields import GOOGLE, HEADERS, SECRET, is_query_secret, kind_of_header
+from .credential_fields import (
+    GOOGLE,
+    HEADERS,
+    SECRET,
+    is_query_secret,
+    kind_of_header,
+    nth_value,
+)
 from .finding.finder import finder
 from .finding.literals import Later
 from .finding.pattern_prefilter import KeptSets
@@ -556,22 +563,30 @@ class Redactor:
     def redacted_query(self, request: HttpRequest) -> frozenset[str]:
         """Give the lower-case names of a request's query keys whose values count by their kind alone.
 
+        Of a key that has other values beside, each such value by itself: `nth_value`.
         The same for a request and its redacted copy.
         """
         query = request.target.partition("?")[2]
         if not query:
             return _NONE
-        names: set[str] = set()
+        found: dict[str, list[bool]] = {}
         for part in query.split("&"):
             name, _, value = part.partition("=")
             name = plain_name(name)
             bare = bare_name(name)
-            if (name in self._heads.query or bare in self._heads.query) and (
-                name in self._keys
-                or is_query_secret(bare, value)
-                or (name == "key" and GOOGLE.search(request.host))
-            ):
-                names.add(name)
+            if name in self._heads.query or bare in self._heads.query:
+                secret = (
+                    name in self._keys
+                    or is_query_secret(bare, value)
+                    or (name == "key" and GOOGLE.search(request.host) is not None)
+                )
+                found.setdefault(name, []).append(secret)
+        names: list[str] = []
+        for name, secret_values in found.items():
+            if all(secret_values):
+                names.append(name)
+            else:
+                names += [nth_value(name, n) for n, one in enumerate(secret_values, 1) if one]
         return frozenset(names)
 
     def inner_secrets(self, request: Request) -> Iterator[InnerSecret]:

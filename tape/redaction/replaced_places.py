@@ -7,13 +7,14 @@ sent than was recorded. Whatever else was replaced (a key in a prompt, the passw
 import json
 import re
 from collections.abc import Callable, Container, Iterator
+from operator import itemgetter
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ..exchange import BODY, HEADER, TARGET, UNSEARCHED, Request, Secret
 from ..records.redacted_value_spelling import UNRESERVED, InnerSecret, Spelling
 from .compare_placeholders import find_numbers
-from .credential_fields import QUERY, kind_of_header
+from .credential_fields import QUERY, kind_of_header, nth_value
 from .header_secret_places import find_in_urls, find_values
 from .placeholders.placeholder import unescape
 from .placeholders.prefixes import prefix_size
@@ -52,15 +53,29 @@ def find_inner_secrets(request: Request, names: frozenset[str]) -> Iterator[Inne
     for one in _find(request):
         prefix = one.value[: prefix_size(one.value)]
         yield InnerSecret(one.place, one.value, prefix, not one.own, one.spelling)
-    for pair in request.target.partition("?")[2].split("&") if names else ():
+    if names:
+        yield from _in_query(request.target.partition("?")[2], names)
+
+
+def _in_query(query: str, names: frozenset[str]) -> Iterator[InnerSecret]:
+    """Yield the values of query keys, each of a key with several as a place of its own: they count in their order."""
+    pairs: list[tuple[bytes, str, bytes]] = []
+    nth: dict[str, int] = {}
+    for pair in query.split("&"):
         name, _, text = pair.partition("=")
-        plain = unquote_to_bytes(name.encode("utf-8", "surrogatepass")).lower()
-        if plain.decode("utf-8", "replace") in names:
-            key = plain.decode("utf-8", "replace")
-            raw = text.encode("utf-8", "surrogatepass")
-            own = key in QUERY or bare_name(key) in QUERY or _is_own(key) or _is_named_like_one(key)
-            spelling = Spelling(_in_url(raw))
-            yield InnerSecret(f"query {key}", unescape(raw), b"", not own, spelling)
+        plain = unquote_to_bytes(name.encode("utf-8", "surrogatepass"))
+        key = plain.lower().decode("utf-8", "replace")
+        number = nth[key] = nth.get(key, 0) + 1
+        if key in names or nth_value(key, number) in names:
+            pairs.append((plain, key, text.encode("utf-8", "surrogatepass")))
+    # Names in other letters are other keys, whose order among each other does not count.
+    pairs.sort(key=itemgetter(0))
+    counts: dict[str, int] = {}
+    for _, key, raw in pairs:
+        number = counts[key] = counts.get(key, 0) + 1
+        own = key in QUERY or bare_name(key) in QUERY or _is_own(key) or _is_named_like_one(key)
+        place = f"query {key}" + (f"#{number}" if number > 1 else "")
+        yield InnerSecret(place, unescape(raw), b"", not own, Spelling(_in_url(raw)))
 
 
 def _is_named_like_one(key: str) -> bool:

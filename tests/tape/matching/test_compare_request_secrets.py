@@ -150,6 +150,60 @@ def test_a_key_of_the_tape_in_the_place_of_another_is_refused(make: object) -> N
     assert play.ask(make(B), 3)[0]
 
 
+def _in_queries(*keys: bytes, name: str = "api_key") -> Request:
+    query = "&".join(f"{name}={key.decode()}" for key in keys)
+    return make_request(f"POST https://api.test/v1?{query}&amount=5")
+
+
+@pytest.mark.parametrize("name", ["key", "api_key", "access_token", "X-Amz-Security-Token"])
+@pytest.mark.parametrize(
+    ("then", "now", "wrong"),
+    [
+        ((A, B), (A, B), False),
+        ((A, B), (C, B), False),
+        ((A, B), (B, A), True),
+        ((A, B), (A, A), True),
+        ((A, B), (B, B), True),
+        ((A, A), (A, B), True),
+        ((A, A), (C, C), False),
+    ],
+)
+def test_each_value_of_a_query_key_counts(
+    name: str, then: tuple[bytes, bytes], now: tuple[bytes, bytes], wrong: bool
+) -> None:
+    """In their order, as those of two keys."""
+    play = _Play(_in_queries(*then, name=name), _in_query(B), same_key=True)
+    assert play.ask(_in_queries(*now, name=name), 1) == (wrong, then == now)
+
+
+def test_names_in_other_letters_are_other_query_keys() -> None:
+    """Their order among each other does not count; which has which value does."""
+    one, same, swapped = (
+        make_request(
+            f"POST https://api.test/v1?{query}".replace("ONE", A.decode()).replace(
+                "TWO", B.decode()
+            )
+        )
+        for query in ("Key=ONE&key=TWO", "key=TWO&Key=ONE", "Key=TWO&key=ONE")
+    )
+    assert not _Play(one, same_key=True).ask(same, 1)[0]
+    assert _Play(one, same_key=True).ask(swapped, 1)[0]
+
+
+def test_what_is_no_credential_beside_one_of_its_name_counts() -> None:
+    """It may be what matters: of such a key the values alone that read like credentials are told apart by whose they are."""
+    redactor = Redactor(b"key")
+
+    def form(*values: bytes) -> bytes:
+        request = redactor.request(_in_queries(*values, name="token"))[0]
+        names = redactor.redacted_query(request)
+        return fingerprint(canonical(request, RequestClass.EFFECT, RULES, names))
+
+    assert form(A, b"alice") == form(C, b"alice")
+    others = ((A, b"mallory"), (b"alice", A), (A, A), (A, b"alice", b"mallory"))
+    assert form(A, b"alice") not in {form(*one) for one in others}
+
+
 SIGNED = b"sk-proj-%b"
 """A key in two parts: a token is behind the sign."""
 
