@@ -17,10 +17,10 @@ from ...tape.diff.divergence_types import (
 from ...tape.diff.request_differences import differences
 from ...tape.exchange import Exchange, RawAnswer, Request, RequestClass, Seq
 from ...tape.matching.header_agreement import Drift
+from ...tape.matching.idempotency_keys import KEY_ADDED, KEY_LOST, find_keys
 from ...tape.matching.profile_use import ProfileUse, find_profile_use, have_other_conditions
 from ...tape.playback.compare_delivery import is_terminal
 from ...tape.policy.decide import Decision
-from ..run.exchange_events import idempotency_key
 from ..run.pending_exchange import PendingExchange, note_divergence
 from ..run.playback_state import PlaybackState
 
@@ -74,11 +74,17 @@ def notes(
     found: dict[str, Any] = {}
     drifts: list[Drift] = []
     if pending.request_class is RequestClass.EFFECT:
-        asked, had = idempotency_key(request), idempotency_key(recorded.request)
+        asked, had = find_keys(request), find_keys(recorded.request)
         differs = playback.agreement.keys.compare(pending.seq, asked, recorded.seq, had)
         if differs:
-            now = ABSENT if asked is None else "(present)" if had is None else "(another)"
-            then = ABSENT if had is None else "(present)"
+            now = (
+                ABSENT
+                if differs == KEY_LOST
+                else "(present)"
+                if differs == KEY_ADDED
+                else "(another)"
+            )
+            then = ABSENT if differs == KEY_ADDED else "(present)"
             drifts.append(Drift(differs, Difference("header idempotency-key", then, now)))
     if pending.request_class is not RequestClass.TELEMETRY and recorded.request.method != "CONNECT":
         noted = playback.agreement.note(request, recorded, partial(_alike, pending, playback))

@@ -1,13 +1,15 @@
 """Compare the idempotency keys of a replay with those of its tape: whether a key is present, and which effects share one.
 
 The values of keys are random and never compared. Two runs agree where each key of the one stands for one key
-of the other. What differs is told, and refused by nobody: the effect is the same.
+of the other, and those of one name are compared by themselves: services read one of them each. What differs is told, and
+refused by nobody: the effect is the same.
 """
 
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
@@ -17,6 +19,7 @@ from ..headers.shipped_lists import KEYS_OF_EFFECTS, is_key_of_effect, may_have_
 
 KEY_ADDED = "carries an idempotency key, and was recorded without one"
 """Whoever names an effect that had no name asks for the same effect."""
+KEY_LOST = "carries no idempotency key, and was recorded with one"
 
 _PAIR = re.compile(r"(?:^|&)([^&=]*)=([^&]*)")
 _LARGEST = 8 * 1024 * 1024
@@ -41,25 +44,40 @@ class KeyPairs:
         self._asked: OrderedDict[bytes, _Seen] = OrderedDict()
         self._recorded: OrderedDict[bytes, _Seen] = OrderedDict()
 
-    def compare(self, seq: Seq, asked: bytes | None, tape_seq: Seq, recorded: bytes | None) -> str:
-        """Say how the key of an effect differs from the one it was recorded with; empty where it does not.
+    def compare(
+        self, seq: Seq, asked: Mapping[str, bytes], tape_seq: Seq, recorded: Mapping[str, bytes]
+    ) -> str:
+        """Say how the keys of an effect differ from those it was recorded with; empty where they do not.
 
-        seq, asked: of the effect in the playback; a hash of its key, or None without one.
+        seq, asked: of the effect in the playback; the keys that it has, by name, or anything that tells their values apart.
         tape_seq, recorded: the same on the tape.
         """
+        told = [self._find_difference(*pair) for pair in _pair(asked, recorded)]
+        for now, then in _pair(asked, recorded):
+            if now is not None and then is not None:
+                _note(self._asked, now, _Seen(then, seq))
+                _note(self._recorded, then, _Seen(now, tape_seq))
+        return next(filter(None, told), "")
+
+    def _find_difference(self, asked: bytes | None, recorded: bytes | None) -> str:
         if asked is None or recorded is None:
-            if asked is not None:
-                return KEY_ADDED
-            return "carries no idempotency key, and was recorded with one" if recorded else ""
+            return KEY_ADDED if recorded is None else KEY_LOST
         one, other = self._asked.get(asked), self._recorded.get(recorded)
-        what = ""
         if one is not None and one.other != recorded:
-            what = f"shares its idempotency key with seq {one.seq}; on the tape the two have different ones"
-        elif other is not None and other.other != asked:
-            what = f"has another idempotency key than the effect recorded as seq {other.seq}; on the tape the two share one"
-        _note(self._asked, asked, _Seen(recorded, seq))
-        _note(self._recorded, recorded, _Seen(asked, tape_seq))
-        return what
+            return f"shares its idempotency key with seq {one.seq}; on the tape the two have different ones"
+        if other is not None and other.other != asked:
+            return f"has another idempotency key than the effect recorded as seq {other.seq}; on the tape the two share one"
+        return ""
+
+
+def _pair(
+    asked: Mapping[str, bytes], recorded: Mapping[str, bytes]
+) -> list[tuple[bytes | None, bytes | None]]:
+    """Give the keys of one name in the two runs; where each has one key, whatever its name."""
+    if len(asked) == len(recorded) == 1:
+        return [(*asked.values(), *recorded.values())]
+    names = dict.fromkeys((*recorded, *asked))
+    return [(asked.get(name), recorded.get(name)) for name in names]
 
 
 def _note(seen: OrderedDict[bytes, _Seen], key: bytes, value: _Seen) -> None:
@@ -76,6 +94,22 @@ def find_key(
 
     show: gives each value otherwise.
     """
+    found = _find(request)
+    return b"\n".join(name + b": " + show(value) for name, value in found) if found else None
+
+
+def find_keys(request: HttpRequest) -> dict[str, bytes]:
+    """Give the idempotency keys of a request, 8 bytes that stand for each value, by name; of one name numbered from the second on."""
+    keys: dict[str, bytes] = {}
+    nth: dict[bytes, int] = {}
+    for name, value in _find(request):
+        number = nth[name] = nth.get(name, 0) + 1
+        told = name.decode("utf-8", "replace") + (f"#{number}" if number > 1 else "")
+        keys[told] = blake2b(value, digest_size=8).digest()
+    return keys
+
+
+def _find(request: HttpRequest) -> list[tuple[bytes, bytes]]:
     found = [
         (name.lower(), value.strip())
         for name, value in request.headers
@@ -87,7 +121,7 @@ def find_key(
         found += _in_body(request)
     # Servers read one of them each, and nobody knows which: two values of one field count in their order.
     found.sort(key=lambda field: field[0])
-    return b"\n".join(name + b": " + show(value) for name, value in found) if found else None
+    return found
 
 
 def _in_pairs(text: str) -> Iterator[tuple[bytes, bytes]]:

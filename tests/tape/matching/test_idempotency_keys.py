@@ -1,12 +1,15 @@
 """Idempotency keys compared with the tape: presence and sharing, never values."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.exchange import Seq
 from playhead.tape.matching import idempotency_keys as keys
-from playhead.tape.matching.idempotency_keys import KeyPairs
+from playhead.tape.matching.idempotency_keys import KeyPairs, find_keys
+from playhead.tests.support.exchanges import make_request
 
 GAINED = "carries an idempotency key, and was recorded without one"
 LOST = "carries no idempotency key, and was recorded with one"
@@ -49,8 +52,49 @@ def test_a_key_is_compared_by_being_there_and_by_whose_it_is_too(
     assert found == told
 
 
-def key(letter: str) -> bytes | None:
-    return None if letter == "-" else letter.encode()
+def key(letters: str) -> dict[str, bytes]:
+    """Keys of names that are numbers; `-` is none."""
+    return {str(at): one.encode() for at, one in enumerate(letters) if one != "-"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "recorded", "told"),
+    [
+        # of two keys each counts by itself
+        (["cx", "dx"], ["ap", "bp"], ["", ""]),
+        (["cx", "dy"], ["ap", "bp"], ["", APART]),
+        (["cx", "cy"], ["ap", "ap"], ["", APART]),
+        (["cx", "dx"], ["ap", "ap"], ["", APART]),
+        (["cx", "dx"], ["ap", "bq"], ["", SHARED]),
+        (["cx", "c-"], ["ap", "ap"], ["", LOST]),
+        (["cx", "cx"], ["ap", "a-"], ["", GAINED]),
+        # also where another effect shares one of the two in another name
+        (["cx", "x-"], ["ap", "p-"], ["", ""]),
+        (["cx", "z-"], ["ap", "p-"], ["", APART]),
+        (["cx", "c-"], ["ap", "p-"], ["", SHARED]),
+    ],
+)
+def test_each_of_several_keys_is_compared(
+    asked: list[str], recorded: list[str], told: list[str]
+) -> None:
+    """Services read one of them each, and nobody knows which."""
+    pairs = KeyPairs()
+    found = [
+        pairs.compare(Seq(at), key(one), Seq(10 + at), key(other))
+        for at, (one, other) in enumerate(zip(asked, recorded, strict=True), start=1)
+    ]
+    assert found == told
+
+
+def test_the_keys_of_a_request_are_told_apart_by_name_and_order() -> None:
+    """A later value of one name is another key; equal values are told as equal, whatever their name."""
+    fields = (
+        *((b"Idempotency-Key", b"a"), (b"PayPal-Request-Id", b"a")),
+        *((b"Idempotency-Key", b"b"), (b"X-Idempotency-Key", b"")),
+    )
+    found = find_keys(replace(make_request("POST https://pay.test/"), headers=fields))
+    assert list(found) == ["idempotency-key", "idempotency-key#2", "paypal-request-id"]
+    assert found["idempotency-key"] == found["paypal-request-id"] != found["idempotency-key#2"]
 
 
 @given(st.lists(st.sampled_from("abc-")), st.permutations("abc"))
@@ -68,5 +112,5 @@ def test_a_run_with_many_keys_is_remembered_in_part(monkeypatch: pytest.MonkeyPa
     pairs = KeyPairs()
     for at, (one, other) in enumerate(zip("abc", "xyz", strict=True)):
         assert not pairs.compare(Seq(at), key(one), Seq(at), key(other))
-    assert not pairs.compare(Seq(4), b"a", Seq(4), b"w")
-    assert pairs.compare(Seq(5), b"c", Seq(5), b"w")
+    assert not pairs.compare(Seq(4), key("a"), Seq(4), key("w"))
+    assert pairs.compare(Seq(5), key("c"), Seq(5), key("w"))
