@@ -109,7 +109,7 @@ def diverge_given_up(pending: PendingExchange, request: Request, recorded: Excha
         seq, came = recorded.seq, pending.body.came_so_far
         if recorded.saw_nothing or differs(recorded.request, 0, came):
             kind, text = DivergenceKind.CHANGED, _ELSEWHERE
-            found = (_show(pending, recorded.request, 0, came, pending.body.sent_bytes),)
+            found = (_show(pending, recorded, 0, came, pending.body.sent_bytes),)
         else:
             kind, text = DivergenceKind.LEFT, _NOT_GIVEN_UP
             found = (Difference("delivery", "the answer", "left before the request had ended"),)
@@ -146,22 +146,30 @@ def _diverge(
         request.method,
         request.url,
         early.exchange.seq,
-        (_show(pending, early.exchange.request, at, came, at + len(came)),),
+        (_show(pending, early.exchange, at, came, at + len(came)),),
         text,
     )
     note_divergence(pending, divergence)
 
 
-def _show(pending: PendingExchange, asked: Request, at: int, came: bytes, size: int) -> Difference:
-    """Show the first difference between a recorded body and what came in its place from a byte on.
+def _show(
+    pending: PendingExchange, recorded: Exchange, at: int, came: bytes, size: int
+) -> Difference:
+    """Show the first difference between a recorded body and what came in its place from a byte on, or that only one has ended.
 
     at: where what came begins.
     size: bytes that have come by its end; not all of them are in memory where it is longer.
     """
+    asked = recorded.request
     if asked.spilled is not None or size > at + len(came):
         return Difference("body", f"{asked.body_bytes:,} bytes", f"{size:,} bytes")
     expected, shown = asked.body[at:], pending.open_run.redactor.text(came)
     same = common_prefix(expected, shown)
+    if same == len(expected) == len(shown):  # what differs is where it ended, or that it did
+        if size != asked.body_bytes:
+            return Difference("body", f"{asked.body_bytes:,} bytes", f"{size:,} bytes")
+        ends = ("ended", "never ended") if has_ended(recorded) else ("never ended", "ended")
+        return Difference("body", *ends)
     place = f"body byte {at + same}"
     return show_difference(place, _readable(expected[same:]), _readable(shown[same:]))
 

@@ -51,7 +51,8 @@ class Difference:
 
     place: str
     """`method`, `scheme`, `host`, `path`, `query NAME`, `header NAME`, `trailer NAME`, `form NAME`, `body JSONPATH`,
-    `body part N` or `body byte N`; parts count from 1, bytes and list items from 0."""
+    `body part N` or `body byte N`, `body` where only its length or end differs; of a WebSocket `message[N]` with such a place, or
+    `close`; parts count from 1, bytes, list items and messages from 0."""
     recorded: str
     """One line, `(absent)` where the tape has nothing there."""
     asked: str

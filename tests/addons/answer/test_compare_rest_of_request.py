@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.addons.answer.compare_rest_of_request import compare
+from playhead.addons.answer.compare_rest_of_request import compare, compare_given_up
 from playhead.addons.run.exchange_parts.request_body import Early
 from playhead.config import Mode
 from playhead.tape.exchange import Exchange, Gone
@@ -28,7 +28,7 @@ def recorded(body: bytes, *, given_up: bool = False) -> Exchange:
         (False, 2, b"cde", False, "body byte 4", "went on for 1 bytes more than the recorded one"),
         (False, 2, b"c", True, "body byte 3", "ended 1 bytes before the recorded one"),
         (False, 2, b"c", False, "", ""),
-        (True, 2, b"cd", True, "body byte 4", "ended, and the recorded one had not"),
+        (True, 2, b"cd", True, "body", "ended, and the recorded one had not"),
         (True, 2, b"cde", False, "", ""),
     ],
     ids=["goes on", "same", "another", "longer", "shorter", "not all yet", "ended", "unknown rest"],
@@ -50,3 +50,16 @@ async def test_a_request_is_the_recorded_one_or_diverges_at_a_byte(
     for row in rows:
         assert text in row["text"]
         assert (row["nearest_seq"], row["differences"][0]["place"]) == (3, place)
+
+
+async def test_a_request_that_is_given_up_at_its_end_differs_in_its_end() -> None:
+    """All of it came, and its end did not: the two sides say so, and are not the same words."""
+    run = NotedRun(mode=Mode.PLAYBACK)
+    pending, early = make_pending(run, WHAT), Early(recorded(b"abcd"), 2)
+    pending.body.have_sent([b"cd"])
+    pending.body.open_both_ways()
+    compare(pending, make_request(WHAT), early)
+    compare_given_up(pending, make_request(WHAT), early)
+    (row,) = [data["divergence"] for _, data in run.noted]
+    told = row["differences"][0]
+    assert (told["place"], told["recorded"], told["asked"]) == ("body", "ended", "never ended")
