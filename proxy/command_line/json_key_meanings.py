@@ -16,11 +16,12 @@ RECEIPT: Meanings = {
     "end": "Why it ended; empty while open.",
     "level": "Fidelity: 0 log only, 1 tools partly live, 3 tools and state from the tape, 4 the clock, too.",
     "faithful": "true or false (also if faithful but for something); null for recordings, branches, resumed and open runs.",
-    "faithful_but_for": "Opt-ins that were needed: RECORDED=NEW, injected: NAME, ignored content, late answers served, named pipes that could not be closed, refused by contract: RULE.",
+    "faithful_but_for": "Opt-ins that were needed: RECORDED=NEW, injected: NAME, ignored content, late answers served, named pipes that could not be closed, processes that outlived the command, refused by contract: RULE.",
     "exit_code": "0, 121, 122, 123 or 125; for a recording 0.",
     "child_exit, command": "The command's exit code, or null; its words, without secrets.",
     "stdout": "hash and bytes, or null if unknown.",
     "files": "HASH:MODE of each written file by path; empty: gone; unwritten: written only in the recording; null: too many.",
+    "left_running": "Processes that outlived the command: pid (null if they ended with its sandbox), name.",
     "folder": (
         "Working folder; null in containers.",
         {
@@ -42,7 +43,7 @@ RECEIPT: Meanings = {
     ),
     "file_effects": "Changes of the working folder, at most 1,000: path (folders end with a slash), change (created, changed, deleted), kind (file, folder, link, pipe, socket, device), size, hash (BLAKE3, or empty), mode (octal). Null if nothing is known of them: folder.unknown says why.",
     "file_effects_omitted": "Rows left out; null if file_effects is null.",
-    "tape": "In a playback: standing, rewritten (rules), and the tape's child_exit, command, stdout, files. Else null.",
+    "tape": "In a playback: standing, rewritten (rules), and the tape's child_exit, command, stdout, files, left_running. Else null.",
     "contained": "Whether it ran in a sandbox.",
     "contained_but_for": "Ways out that were not closed: named pipes that could not be closed, folders that were not searched for named pipes, named pipes that were made or written to while the command ran, path sockets within reach.",
     "sandbox": (

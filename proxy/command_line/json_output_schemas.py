@@ -26,6 +26,7 @@ _RECEIPT = {
     **{"version": int, "run": str, "parent": _TEXT, "mode": str, "status": str, "end": _TEXT},
     **{"level": str, "faithful": (bool, None), "faithful_but_for": [_ANY], "exit_code": int},
     **{"child_exit": _NUMBER, "command": [str], "stdout": _OBJECT, "files": _ANY},
+    "left_running": _ROWS,
     **{"folder": _OBJECT, "file_effects": (_ROWS, None), "file_effects_omitted": _NUMBER},
     **{
         "tape": _OBJECT,

@@ -11,6 +11,7 @@ Both use the kernel's own tables where it answers (`sockdiag`) and psutil elsewh
 
 import ipaddress
 import threading
+import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -37,6 +38,9 @@ Address = tuple[str, int]
 """Host as text, port."""
 
 INTERVAL_S = 0.1
+PATIENCE_S = 0.3
+"""How long processes may outlive the command before they count as left behind."""
+_LOOK_S = 0.01
 MOST_PEERS = 1000
 """Different foreign peers that are kept; sockets to further ones are only counted."""
 
@@ -162,6 +166,15 @@ class SocketWatch:
         if self._failure is not None:
             raise self._failure
         self.sample()
+
+    def find_left(self, patience_s: float = PATIENCE_S) -> list[Process]:
+        """List what the root has left behind: what still runs a moment after it has ended. Blocks; once the watch has stopped."""
+        root, until = self._pid_provider(), time.monotonic() + patience_s
+        while root is not None and (left := self._tree.find_left(root)):
+            if time.monotonic() > until:
+                return left
+            time.sleep(_LOOK_S)
+        return []
 
     def __enter__(self) -> Self:
         self.start()

@@ -48,6 +48,17 @@ class ProcessTree:
         strangers = [find_process(pid) for pid in pids if pid not in known]
         self._adopt([process for process in strangers if process])
 
+    def find_left(self, root: int) -> list[Process]:
+        """List what still runs of a root that has ended."""
+        self.update(root)
+        # Of a root that ended before it was seen, its group and session tell.
+        found = {one.pid: one for one in self._members.values()}
+        for pid in list_pids() if self._root is None else ():
+            one = find_process(pid)
+            if one is not None and root in (one.group, one.session):
+                found[pid] = one
+        return [one for one in found.values() if one.pid != root and not one.zombie]
+
     def _adopt(self, strangers: list[Process]) -> None:
         # Anchors of the update before still count: a group's last known member may have died since.
         anchors = self._anchors | self._marks(self._members.values())

@@ -369,6 +369,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             await prompting.aclose()
         finally:
             blind = await asyncio.to_thread(_stop_watch, watch, config.mode) if watching else ""
+        left = await asyncio.to_thread(_find_left, watch, sandboxed)
         stdout.close()
         if isinstance(job, _CapturedJob):
             await job.captured.settle()
@@ -384,6 +385,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             info = await _begun(open_run)
         redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
         ended = {"child_exit": code, "command": redactor.redact_command(command)}
+        if left:
+            ended["left_running"] = [(pid, redactor.redact_text(name)) for pid, name in left]
         if config.mode is Mode.RECORD:
             ended["environment"] = _hash_environment(redactor)
         looking = asyncio.get_running_loop().create_task(
@@ -708,6 +711,13 @@ def _stop_watch(watch: SocketWatch, mode: Mode) -> str:
         # Blind is not clean: nothing can be said about this replay.
         raise EngineError(text) from error
     return ""
+
+
+def _find_left(watch: SocketWatch, sandboxed: "SandboxedRun | None") -> list[tuple[int, str]]:
+    """Find the processes that the command left behind, by number and name; number 0 where they ended with its sandbox."""
+    if sandboxed is not None:
+        return [(0, name) for name in sandboxed.sandbox.left_behind]
+    return [(one.pid, one.name) for one in watch.find_left()]
 
 
 def _check_breaks(store: Store, run: str, breaking: Breaking | None) -> None:

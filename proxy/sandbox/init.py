@@ -9,7 +9,8 @@ When the command has ended the first process ends, and with it, by the kernel, e
 launcher dies the kernel ends the helper, and so on down. Only modules that are quick to import are used here.
 
 Messages to the launcher: `listeners` with sockets; `arranged`, when the file system is there; `command` from the command's own process, so that its number is
-seen; `running`, and whether Landlock limits what it writes to; `stopped`, a signal; `sole`, the command's name if it was the only process; `ended`, an exit code; `failed`, what could not be done, with an error number.
+seen; `running`, and whether Landlock limits what it writes to; `stopped`, a signal; `sole`, the command's name if it was the only process; `left`, the names of
+processes that it left behind; `ended`, an exit code; `failed`, what could not be done, with an error number.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ import resource
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
@@ -40,6 +42,10 @@ START = (
     "from playhead.proxy.sandbox.init import main; sys.exit(main(sys.argv))",
 )
 """What an interpreter is to run, with the folder of the package, then what `main` takes."""
+
+_PATIENCE_S = 0.3
+"""How long processes may outlive the command before they count as left behind."""
+_LOOK_S = 0.01
 
 
 class Command(NamedTuple):
@@ -267,9 +273,41 @@ def _reap(channel: Channel, command: int) -> int:
         if seen.si_pid != command:
             alone = False
         elif not stopped:
+            if left := _wait_for_others():
+                channel.send(left=left)
             return _shell_code(status)
         else:
             channel.send(stopped=os.WSTOPSIG(status))
+
+
+def _wait_for_others() -> list[str]:
+    """Give what the command has left behind a moment to end; then name what still runs, and ends with us."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return []
+        if time.monotonic() > until:
+            return [name for pid in _list_children() if (name := _find_name(pid))]
+        time.sleep(_LOOK_S)
+
+
+def _list_children() -> list[int]:
+    try:
+        with open("/proc/self/task/1/children", "rb") as file:
+            return list(map(int, file.read().split()))
+    except OSError:
+        return []
+
+
+def _find_name(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return file.read().strip().decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _find_sole_name(command: int) -> str:

@@ -86,6 +86,8 @@ class Sandbox:
         """Signal that the command was stopped by, once it was."""
         self.sole_process = ""
         """Name of the command's process if it was the only one, once it has ended; else empty."""
+        self.left_behind: list[str] = []
+        """Names of the processes that still ran a moment after it, and ended with the sandbox."""
         self.read_only: list[str] = []
         """Folders of the proxy's environment of which there is no copy to write to."""
         self.landlocked = False
@@ -145,6 +147,9 @@ class Sandbox:
         message = await self._next(None)
         if "sole" in message.data:
             self.sole_process = message.data["sole"]
+            message = await self._next(None)
+        if "left" in message.data:
+            self.left_behind = message.data["left"]
             message = await self._next(None)
         if "stopped" in message.data:
             self.stopped_by = int(message.data["stopped"])

@@ -481,6 +481,28 @@ def test_a_faithful_replay_ends_as_its_command(env: dict[str, str], store: Path)
     assert "FAITHFUL: replay of seven (sealed)" in again.stderr
 
 
+@pytest.mark.parametrize("sandboxed", [True, False])
+def test_a_process_that_outlives_the_command_is_named(
+    env: dict[str, str], tmp_path: Path, sandboxed: bool
+) -> None:
+    """What it does later is missed: the recording warns, and a replay is not plainly faithful, with the command's exit code."""
+    left = "import subprocess; end = subprocess.DEVNULL\n"
+    left += "stays = subprocess.Popen(['sleep', '60'], stdin=end, stdout=end, stderr=end)\n"
+    left += "ask('/a'); print(stays.pid)"
+    done = playhead("record", "--run", "left", "--store", tmp_path, *child(left), env=env)
+    os.kill(int(done.stdout), signal.SIGKILL)
+    assert done.returncode == 0, done.stderr
+    assert f"1 process of the command still runs ({int(done.stdout)} sleep)" in done.stderr
+    flags = ["--store", tmp_path] + ["--no-sandbox"] * (not sandboxed)
+    again = playhead("replay", "left", *flags, *child(left), env=env)
+    if not sandboxed:
+        os.kill(int(again.stdout), signal.SIGKILL)
+    assert again.returncode == 0, again.stderr
+    assert "FAITHFUL BUT FOR processes that outlived the command" in again.stderr
+    told = "was ended with the sandbox (sleep)" if sandboxed else "still runs ("
+    assert f"1 process of the command {told}" in again.stderr
+
+
 def test_the_newest_recording_of_a_name_is_replayed(env: dict[str, str], tmp_path: Path) -> None:
     """That has an exchange; a line says which it is, and `record` which name it took. `NAME~1` is the first."""
     store = tmp_path / "store"

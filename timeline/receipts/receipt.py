@@ -22,6 +22,7 @@ from ...store import RunInfo, RunStatus, Store
 from ...tape.exchange import RequestClass
 from ...tape.exit_codes import ExitCode
 from .answers.left_on_tape import UNUSED
+from .command.command_end import LEFT_RUNNING
 from .command.surroundings import OPEN_PIPES
 from .interventions.injected import InjectedRow
 from .receipt_parts import Parts, read_parts
@@ -133,6 +134,8 @@ class Receipt:
             allowed.append("late answers served")
         if parts.surroundings.seen("pipes_open"):
             allowed.append(OPEN_PIPES)
+        if parts.command.ended.left:
+            allowed.append(LEFT_RUNNING)
         return allowed + [f"refused by contract: {rule}" for rule in parts.contracts.refused_by]
 
     @property

@@ -148,6 +148,8 @@ def read_parts(store: Store, info: RunInfo) -> Parts:
         _compare_with_tape(parts, store, info, tape)
     if tape is not None or not playing:  # else nobody knows what was attempted while recording
         _close_attempts(parts, info, playing=playing)
+    for text in parts.command.ended.warnings(playing=playing):
+        parts.advice.warn(text)
     _find_root(parts)
     if parts.requests.total:
         parts.advice.find_hints(_find_told(store, info, tape))

@@ -371,3 +371,14 @@ def test_kernel_that_knows_no_such_question_is_told_from_no_such_connection(
     sockdiag._require_answers.cache_clear()
     with pytest.raises(OSError, match="no handler"):
         sockdiag.find_socket(*ends)
+
+
+def test_what_outlives_a_root_is_found(spawn: Spawn) -> None:
+    """By its group, also where nobody had looked before the root ended; and nothing of a root that left none."""
+    child = spawn("print(os.fork() or os.read(0, 1), flush=True); os._exit(0)")
+    assert child.stdout
+    other = int(child.stdout.readline())
+    child.wait()
+    (left,) = SocketWatch(lambda: child.pid).find_left(patience_s=0)
+    assert left.pid == other
+    assert SocketWatch(lambda: None).find_left() == []

@@ -566,6 +566,29 @@ async def test_what_had_begun_to_be_answered_when_the_recording_died_is_unused(
     assert receipt.counts["unused"] == kept
 
 
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        ([(41, "worker")], "1 process of the command still runs (41 worker): what it does from now on is not compared"),
+        ([(41, "a"), (42, "b")], "2 processes of the command still run (41 a, 42 b): what they do from now on is not compared"),
+        ([(0, "worker")], "1 process of the command was ended with the sandbox (worker): what it would have done is not compared"),
+    ],
+)  # fmt: skip
+async def test_processes_that_the_command_leaves_behind_are_named(
+    store: Store, left: list[tuple[int, str]], told: str
+) -> None:
+    """What they do is missed: a replay is faithful but for them, and a recording warns."""
+    tape = await record(store, *TAPE)
+    ended = Event(EventKind.NOTED, 3, {"child_exit": 0, "left_running": left})
+    receipt = build(store, await play(store, tape, *ALL, ended))
+    assert (receipt.faithful, exit_code(receipt)) == (False, 0)
+    assert receipt.faithful_but_for == ["processes that outlived the command"]
+    assert told in receipt.warnings
+    assert told in render_receipt(receipt)
+    rows = [{"pid": pid or None, "name": name} for pid, name in left]
+    assert receipt.to_json()["left_running"] == rows
+
+
 async def test_lists_are_bounded_and_counts_are_exact(store: Store) -> None:
     """However long a run is."""
     many = 2500

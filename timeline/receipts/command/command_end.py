@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....store import RunInfo, Store
+from ....tape.counted import counted
 from ....tape.diff.divergence_types import Difference, Divergence, DivergenceKind
 from ....tape.exchange import Seq
 from ....tape.records.events import Event, EventKind
@@ -14,6 +15,9 @@ from .compare_files import UNKNOWN, LeftBehind, compare_files
 from .file_effects import FileEffects
 
 _EXIT = "exit code"
+LEFT_RUNNING = "processes that outlived the command"
+_NAMED = 5
+"""Processes that are named in a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class CommandEnd:
     """Hashes of the files that it changed in its working folder, by path; empty for one that is gone. None where they were too
     many."""
     effects: FileEffects = field(default_factory=FileEffects)
+    left: tuple[tuple[int, str], ...] = ()
+    """Processes that outlived it, by number and name; the number is 0 where they ended with its sandbox."""
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "CommandEnd":
@@ -38,9 +44,28 @@ class CommandEnd:
         command = tuple(data.get("command", ()))
         effects = FileEffects()
         effects.take(data)
+        left = tuple((pid, name) for pid, name in data.get("left_running", ()))
         return cls(
-            data["child_exit"], command, stdout and tuple(stdout), data.get("files"), effects
+            data["child_exit"], command, stdout and tuple(stdout), data.get("files"), effects, left
         )
+
+    def warnings(self, *, playing: bool) -> Iterator[str]:
+        """Say which processes outlived it: what they ask for is missed."""
+        if not self.left:
+            return
+        names = ", ".join(f"{pid} {name}".removeprefix("0 ") for pid, name in self.left[:_NAMED])
+        more = f" and {len(self.left) - _NAMED} more" if len(self.left) > _NAMED else ""
+        count, is_one = counted(len(self.left), "process", "es"), len(self.left) == 1
+        missed = "not compared" if playing else "neither recorded nor compared"
+        who = f"{count} of the command"
+        if self.left[0][0]:
+            told = "still runs" if is_one else "still run"
+            does = "it does" if is_one else "they do"
+            yield f"{who} {told} ({plain(names + more)}): what {does} from now on is {missed}"
+        else:
+            told = "was ended" if is_one else "were ended"
+            does = "it" if is_one else "they"
+            yield f"{who} {told} with the sandbox ({plain(names + more)}): what {does} would have done is {missed}"
 
     @property
     def left_behind(self) -> LeftBehind:
@@ -55,6 +80,7 @@ class CommandEnd:
             "command": list(self.command),
             "stdout": stdout,
             "files": None if self.files is None else dict(self.files),
+            "left_running": [{"pid": pid or None, "name": name} for pid, name in self.left],
         }
 
     def __str__(self) -> str:
