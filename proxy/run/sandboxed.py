@@ -52,6 +52,10 @@ class AnySandbox(Protocol):
     read_only: list[str]
     landlocked: bool
 
+    @property
+    def left_behind(self) -> list[str]:
+        """Names of the processes that outlived the command, and ended with the sandbox."""
+
     async def open(self) -> SandboxListeners:
         """Make it. Raises: EngineError."""
 

@@ -75,7 +75,7 @@ def _pair(
 ) -> list[tuple[bytes | None, bytes | None]]:
     """Give the keys of one name in the two runs; where each has one key, whatever its name."""
     if len(asked) == len(recorded) == 1:
-        return [(*asked.values(), *recorded.values())]
+        return list(zip(asked.values(), recorded.values(), strict=True))
     names = dict.fromkeys((*recorded, *asked))
     return [(asked.get(name), recorded.get(name)) for name in names]
 

@@ -493,7 +493,8 @@ def test_a_process_that_outlives_the_command_is_named(
     os.kill(int(done.stdout), signal.SIGKILL)
     assert done.returncode == 0, done.stderr
     assert f"1 process of the command still runs ({int(done.stdout)} sleep)" in done.stderr
-    flags = ["--store", tmp_path] + ["--no-sandbox"] * (not sandboxed)
+    flags: list[str | Path] = ["--store", tmp_path]
+    flags += ["--no-sandbox"] * (not sandboxed)
     again = playhead("replay", "left", *flags, *child(left), env=env)
     if not sandboxed:
         os.kill(int(again.stdout), signal.SIGKILL)
