@@ -147,6 +147,14 @@ def _find_end(store: Store, info: RunInfo, now_ns: int) -> int:
     return info.created_ns if last is None else last.started_ns + 1000 * last.end_us
 
 
+def _show_duration(info: RunInfo, lasted_ns: int) -> str:
+    """Show how long a run lasted, with `≥` where nobody saw its end."""
+    if lasted_ns <= 0:
+        return ""
+    sign = "≥ " if info.status is RunStatus.RECOVERED else ""
+    return f"{sign}{show_time(lasted_ns / 1000)}"
+
+
 def run_row(store: Store, info: RunInfo, facts: RunFacts | None, now_ns: int) -> dict[str, Any]:
     """Give a row for the table of a page."""
     if facts is not None:
@@ -163,7 +171,7 @@ def run_row(store: Store, info: RunInfo, facts: RunFacts | None, now_ns: int) ->
         "outcome": outcome,
         "told": told,
         "began": show_clock(info.created_ns),
-        "duration": show_time(lasted / 1000) if lasted > 0 else "",
+        "duration": _show_duration(info, lasted),
         "exchanges": info.exchanges,
         "labels": [safe_short(one, 40) for one in info.labels[:8]],
         "pinned": info.pinned,
