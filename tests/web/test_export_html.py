@@ -58,6 +58,8 @@ async def test_the_cause_is_found_in_the_file(
     await browser.click("button", r"^Origin of (form )?amount: 4900$")
     await browser.click("link", rf"^{CAUSE} answer \$\.amount")
     await browser.find("heading", rf"^{CAUSE}\b")
+    painted = "document.getElementById('canvas').getContext('2d').getImageData(0, 0, 300, 20).data.some(Boolean)"
+    await browser.until(painted)
     shown = await browser.text()
     assert "client left after 1.0 s" in shown
     await check_harmless(browser, is_file=True)
