@@ -210,4 +210,4 @@ def test_a_server_that_cannot_be_started_is_named(folder: Path) -> None:
     words = [*COMMAND, "stdio", "--", str(folder / "missing")]
     done = run(folder, ["record", "--run", "r"], [True], words)
     assert "b'' 2" in done.out
-    assert "missing': No such file or directory" in done.err
+    assert "missing': no such file" in done.err

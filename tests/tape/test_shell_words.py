@@ -22,6 +22,7 @@ _KNOWN = {
     "proxy/commands/demo.py": {"arguments[0]", "verb", "' '.join(words)"},
     "proxy/doctor/agents.py": {"words"},
     "proxy/experiments/explore.py": {"command"},
+    "proxy/commands/shared_options_and_output.py": {"word"},
     "proxy/run_again/resume.py": {"shown"},
 }
 """By file, what has been looked at: names of commands, and commands that are joined before."""

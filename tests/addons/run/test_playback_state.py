@@ -33,7 +33,7 @@ def playback(store_dir: Path) -> Iterator[PlaybackState]:
     [
         (lambda state: state.read_recorded(Seq(2)).request.body, b"2"),
         (lambda state: state.read_recorded(Seq(3)), None),
-        (lambda state: read_recorded(state._store, state.tape, Seq(3)), None),
+        (lambda state: read_recorded(state.store, state.tape, Seq(3)), None),
         (lambda state: state.find_endpoints() is state.find_endpoints(), True),
         (lambda state: state.cuts["GET", URL], 0),
         (lambda state: state.cuts is state.cuts, True),

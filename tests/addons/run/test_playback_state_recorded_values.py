@@ -78,7 +78,7 @@ def test_what_cannot_be_read_ends_the_reading() -> None:
 
     run: Any = PlaybackState.__new__(PlaybackState)
     Broken.exchanges = Exchanges
-    run._store, run.tape = Broken, "tape"
+    run.store, run.tape = Broken, "tape"
     account = type("Fields", (), {"account": staticmethod(bool)})
     run.identifier = type("Identifier", (), {"rules": type("Rules", (), {"fields": account})})
     assert isinstance(run._read_values(), RecordedValues)

@@ -150,7 +150,7 @@ class Divergences:
             kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(self.followed.items()))
             # What was unused is listed anyway, as left on the tape.
             others = count - self.followed[DivergenceKind.UNUSED.value]
-            lists = f" (playhead receipt {plain(shell_word(run), 100)} --all lists them)"
+            lists = f" (playhead receipt {shell_word(run)} --all lists them)"
             lines.append(
                 f"  followed by {count} more: {plain(kinds)}{lists if run and others else ''}"
             )
