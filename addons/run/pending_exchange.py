@@ -37,7 +37,7 @@ from ...tape.exchange import (
     Seq,
     VerdictKind,
 )
-from ...tape.policy.approval_decision import Ruling
+from ...tape.policy.approval_decision import Ruling, may_be_done
 from ...tape.policy.decide import Action, Decision, Facts
 from ...tape.policy.revise import Finding, revise
 from ...tape.records.events import EventKind
@@ -621,6 +621,8 @@ def note_verdict(
         if recorded is not None and pending.account.effect is not None:
             pending.account.effect.is_recorded = True
             pending.account.effect.is_injected |= recorded.is_injected
+            answer = recorded.response
+            pending.account.effect.is_doubtful = answer is not None and may_be_done(answer.status)
         if repeat is not None:
             more["repeat"] = repeat_row(repeat)
     playback = pending.open_run.playback

@@ -35,6 +35,8 @@ class Effect:
     """Whether a fault on purpose answered it, so that it was not sent; gates take that for a real fault."""
     is_recorded: bool = False
     """Whether the tape answered it."""
+    is_doubtful: bool = False
+    """Whether that answer was an error after which it may have happened all the same."""
 
 
 class AlikeEffects:
@@ -78,7 +80,7 @@ class Effects:
             return self._note(effect_key, effect)
 
     def find_unseen(self, effect_key: bytes, key: bytes | None) -> Seq | None:
-        """Find the effect of a tape that one asks for again which is not sent yet: nobody saw it answered, and it may have happened.
+        """Find the effect of a tape that one asks for again which is not sent yet: nobody saw it answered but by an error, and it may have happened.
 
         key: its idempotency key's hash; with that of the earlier one it is a safe retry.
         """
@@ -87,7 +89,8 @@ class Effects:
         if not earlier or (key is not None and any(one.key == key for one in earlier)):
             return None
         last = earlier[-1]
-        return last.seq if last.is_recorded and not last.seen else None
+        is_open = not last.seen or last.is_doubtful
+        return last.seq if last.is_recorded and is_open else None
 
     def _note(self, effect_key: bytes, effect: Effect) -> Repeat | None:
         earlier = self._found.setdefault(effect_key, [])

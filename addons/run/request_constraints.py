@@ -89,7 +89,7 @@ def _add_departure(
 
 
 def _describe_retried(pending: PendingExchange) -> str:
-    """Say that a resumed run's tape has the same effect, and that nobody saw it answered; empty where that is not so."""
+    """Say that a resumed run's tape has the same effect, and that nobody saw it answered but by an error; empty where that is not so."""
     open_run, asked = pending.open_run, pending.asked
     if open_run.policy.resume is None or asked is None or asked.effect_key is None:
         return ""
@@ -98,7 +98,7 @@ def _describe_retried(pending: PendingExchange) -> str:
     if seq is None:
         return ""
     how = "no idempotency key" if key is None else "another idempotency key"
-    return f"a retry of exchange {seq}, whose answer nobody saw, and which may have happened; it carries {how}"
+    return f"a retry of exchange {seq}, which failed or was not seen answered, and may have happened; it carries {how}"
 
 
 def _describe_given(pending: PendingExchange) -> str:

@@ -88,6 +88,11 @@ def is_undone(status: int, phase: Phase | None) -> bool:
     return phase in (Phase.CONNECT, Phase.TLS) or (400 <= status < 500 and status not in _MAYBE)
 
 
+def may_be_done(status: int) -> bool:
+    """Say whether an effect may have happened although its answer, with this status, says that it failed."""
+    return status >= 500 or status in _MAYBE
+
+
 def gate_name(run: str, seq: int) -> str:
     """Give the name of a held request."""
     return f"{run}:{seq}"

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 import pytest
@@ -26,6 +26,7 @@ from playhead.tests.support.counts import FULL
 from playhead.tests.support.full_disk import until
 from playhead.tests.support.process import COMMAND
 from playhead.tests.support.resume_world import Upstream
+from playhead.timeline import build
 
 KILLS = 100 if FULL else 3
 _LONG_S = 60.0
@@ -140,6 +141,13 @@ def _ended(store: Path) -> RunStatus:
         return opened.runs.get("r").status
 
 
+def _find_unused(store: Path) -> list[dict[str, Any]]:
+    """Give what the receipt of the last run says was left on its tape."""
+    with Store.open(store) as opened:
+        last = max(opened.runs.all(), key=lambda run: run.number)
+        return list(build(opened, last).unused)
+
+
 def find_course(store: Path, name: str) -> Course:
     """Read which effects of a run were answered."""
     effects: dict[int, str] = {}
@@ -192,6 +200,7 @@ def test_nothing_with_an_outcome_is_sent_again(
             if name[0] in "ek":
                 # Of what was under way nobody knows whether it had left the machine.
                 assert 1 <= count <= 1 + again[name], (kill, first, name)
+        assert _find_unused(agent.config.store) == [], (kill, first)
         known = {name for course in courses for name in course.known}
         assert not known & {name for name, count in upstream.sent.items() if count > 1} - set(again)
 

@@ -47,6 +47,8 @@ SITUATIONS = (
     Situation("unknown, then asked once more", "e1?", "e1=approved e1=live"),
     # Effects with an outcome are never sent again
     Situation("an effect that failed", "e1:5 m1", "e1=tape m1=tape e2=live"),
+    Situation("the retry of an effect that failed", "e1:5", "e1=tape e1=approved m1=live"),
+    Situation("the retry with its key of one that failed", "k1:5", "k1=tape k1=live"),
     Situation("an effect that was cut", "e1! m1", "e1=tape m1=tape e2=live"),
     Situation("the same effect twice", "e1 e1", "e1=tape e1=tape e1=live"),
     Situation("a new key for a known effect", "n1 m1", "n1=tape m1=tape e2=live"),

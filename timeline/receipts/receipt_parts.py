@@ -162,11 +162,14 @@ def _compare_with_tape(parts: Parts, store: Store, info: RunInfo, tape: RunInfo)
     # What the tape has counts as what it is under the classes of the run, as it does where the run compares it.
     store = with_present_classes(store, left.classes)
     find, find_recorded = _find_in(store, info), _find_in(store, tape)
-    used = {*parts.matches.served_as.values(), *parts.branch.replaced, *parts.resume.anew}
+    # An effect without an outcome may be on the tape as one whose client left.
+    again = parts.resume.list_asked(tape.id)
+    resumed = {*parts.resume.anew, *again}
+    used = {*parts.matches.served_as.values(), *parts.branch.replaced, *resumed}
     left.begin(used, has_gap=bool(parts.gaps.rows))
     for event in store.events.all(tape):
         parts.take_recorded(event, info.created_ns)
-    asked = {*parts.divergences.find_unfinished(), *parts.resume.list_asked(tape.id)}
+    asked = {*parts.divergences.find_unfinished(), *again}
     left.close(asked, find_recorded, requests.counts)
     background.spare_unasked(left, requests, find_recorded)
     parts.tape.close(tape)

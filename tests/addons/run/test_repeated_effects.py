@@ -58,6 +58,8 @@ def test_what_an_effect_repeats(
         ([Effect(Seq(1), None, UNSEEN, undone=True, is_recorded=True)], None, None),
         ([Effect(Seq(1), None, UNSEEN)], None, None),
         ([Effect(Seq(1), None, UNSEEN, is_recorded=True), Effect(Seq(2), None, UNSEEN)], None, None),
+        ([Effect(Seq(1), None, SEEN, is_recorded=True, is_doubtful=True)], None, 1),
+        ([Effect(Seq(1), b"a", SEEN, is_recorded=True, is_doubtful=True)], b"a", None),
         # A retry that was refused changes nothing.
         (
             [Effect(Seq(1), None, UNSEEN, is_recorded=True), Effect(Seq(2), None, SEEN, undone=True)],
