@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from enum import Enum, auto
 from typing import NoReturn
 
 from ...config import Mode
@@ -158,37 +159,52 @@ class _Log:
         last_ns = max(self._asked_ns.values(), default=0)
         return [seq for seq, left_ns in self._left_ns.items() if left_ns > last_ns]
 
-    def list_last(self, is_skipped: Callable[[Seq], bool]) -> Iterator[Seq]:
-        """Give what nothing was asked for after, what is skipped aside: the last that the agent was told, latest request first."""
-        asked_ns = 0
+    def list_last(self, judge: Callable[[Seq], "_Became"]) -> list[Seq]:
+        """List the requests from the first failure on that the agent did not get over: it did nothing after it but read."""
+        went_on_ns, last = 0, []
         for seq in sorted(self._asked_ns, key=self._asked_ns.__getitem__, reverse=True):
             ended_ns = self._ended_ns.get(seq)
-            if ended_ns is not None and ended_ns <= asked_ns:
+            if ended_ns is not None and ended_ns <= went_on_ns:
                 continue
-            if ended_ns is not None and is_skipped(seq):
-                yield seq
+            became = _Became.DONE if ended_ns is None else judge(seq)
+            if became is _Became.DONE:
+                went_on_ns = max(went_on_ns, self._asked_ns[seq])
             else:
-                asked_ns = max(asked_ns, self._asked_ns[seq])
+                last.append((seq, became))
+        failed = [self._asked_ns[seq] for seq, became in last if became is _Became.FAILED]
+        return [seq for seq, _ in last if failed and self._asked_ns[seq] >= min(failed)]
+
+
+class _Became(Enum):
+    """What became of a request of an agent that failed later."""
+
+    FAILED = auto()
+    """A model call or read got an error."""
+    READ = auto()
+    DONE = auto()
+    """Anything else: an agent that does this has got over what failed before."""
 
 
 def _list_fatal(store: Store, info: RunInfo, log: _Log) -> list[Seq]:
-    """List the failed model calls and reads, and their retries, that an agent was told last: it may have failed of them.
+    """List what is asked anew, since an agent failed: failed model calls and reads, and what it read after them.
 
     The same failure from the tape would end it at the same place each time; to ask anew repeats nothing that has an effect.
     """
 
-    def has_failed(seq: Seq) -> bool:
+    def judge(seq: Seq) -> _Became:
         kept = store.exchanges.find(info, seq)
-        return kept is not None and _has_failed(kept)
+        if kept is None or kept.websocket is not None or kept.request_class is RequestClass.EFFECT:
+            return _Became.DONE
+        if _has_failed(kept):
+            return _Became.FAILED
+        return _Became.READ if kept.request_class is RequestClass.READ else _Became.DONE
 
-    return list(log.list_last(has_failed))
+    return log.list_last(judge)
 
 
 def _has_failed(recorded: Exchange) -> bool:
     """Say whether a model call or read got an error or was cut, be it within a stream."""
     answer = recorded.response
-    if recorded.request_class is RequestClass.EFFECT or recorded.websocket is not None:
-        return False
     if recorded.fault is not None or (answer is not None and answer.status >= _FAILED):
         return True
     if answer is None or answer.spilled or recorded.request_class is not RequestClass.INFERENCE:

@@ -198,13 +198,16 @@ def _stream(seq: int, last: bytes) -> Row:
     [
         ([_row(1, 0, 1, 200), _row(2, 2, 3)], {2}),
         ([_row(1, 0, 1), _row(2, 2, 3), _row(3, 4, 5)], {1, 2, 3}),
-        ([_row(1, 0, 1), _row(2, 2, 3, 200)], set()),
+        ([_row(1, 0, 1), _row(2, 2, 3, 200)], {1, 2}),
+        ([_row(1, 0, 1, 200), _row(2, 2, 3), _row(3, 4, 5, 200)], {2, 3}),
+        ([_row(1, 0, 1), _row(2, 2, 3, 200, RequestClass.INFERENCE)], set()),
+        ([_row(1, 0, 1), _row(2, 2, 3, 200, EFFECT), _row(3, 4, 5, 200)], set()),
         ([_row(1, 0, 1), _row(2, 2, 3, kind=EFFECT)], set()),
         ([_row(1, 0, 1), _row(2, 2, 3, kind=RequestClass.TELEMETRY)], {1}),
         ([_row(1, 0, 1), _row(2, 2, 3, 400)], {1, 2}),
         # What was asked for while it was under way says nothing.
-        ([_row(1, 0, 5), _row(2, 1, 2, 200)], {1}),
-        ([_row(1, 0, 2), _row(2, 1, 4, 200), _row(3, 3, 5)], {1, 3}),
+        ([_row(1, 0, 5), _row(2, 1, 2, 200, EFFECT)], {1}),
+        ([_row(1, 0, 2), _row(2, 1, 4, 200, EFFECT), _row(3, 3, 5)], {1, 3}),
         ([_row(1, 0, 1), _row(2, 2, None, kind=EFFECT)], set()),
         (
             [
@@ -221,7 +224,7 @@ def _stream(seq: int, last: bytes) -> Row:
 def test_what_a_command_failed_of_is_asked_anew(
     tmp_path: Path, rows: list[Row], anew: set[int]
 ) -> None:
-    """Failed model calls and reads after which nothing else was asked for; never an effect with an outcome."""
+    """Failed model calls and reads that were followed by reads alone, and these; never an effect with an outcome."""
 
     async def write(store: Store) -> None:
         run = await store.runs.create("r", mode="record", at_ns=1)
