@@ -130,9 +130,10 @@ def _bins(
             lane, others = LANES - 1, others + 1
         x = int((begins(position) - begin) * scale)
         until = int((ends(position) - begin) * scale) + 1
-        if x >= width or until <= 0:
+        if until <= 0:
             continue
-        x, until = max(0, x), min(width, max(until, x + 1))
+        x = min(max(0, x), width - 1)  # what begins at the very end has the last bin
+        until = min(width, max(until, x + 1))
         what = lane, index.kinds[position], index.marks[position] & _DRAWN
         rows = drawn.get(what)
         if rows is None:

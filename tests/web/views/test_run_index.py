@@ -349,3 +349,17 @@ async def test_what_a_tape_answered_ends_before_the_next_one_comes(tmp_path: Pat
         assert list(index.took) == [20_000_000] * 2
         axis = Axis(index)
         assert axis.end(0) <= axis.begin(1) <= axis.end(1) == 1
+
+
+async def test_an_effect_that_was_the_last_sign_of_life_is_drawn(tmp_path: Path) -> None:
+    """It begins where the strip ends."""
+    first = make_exchange(1, started_ns=1000 * _S, end_us=500_000)
+    last = make_exchange(2, kind=RequestClass.EFFECT, started_ns=1001 * _S)
+    with Store.open(tmp_path / "store") as store:
+        run = await store.runs.create("killed", mode="record", at_ns=1000 * _S)
+        store.events.append(run.number, make_intent(first))
+        await store.exchanges.save(run.number, partial(make_record, first))
+        await store.events.append_durably(run.number, make_intent(last))
+        told = draw_strip(read_whole(store, run), 100)
+    drawn = [one["kinds"]["effect"] for one in told["lanes"] if "effect" in one["kinds"]]
+    assert drawn == [[99, 100, 1]]
