@@ -145,7 +145,7 @@ def _block(item: JsonObject) -> Part:
         case "image":
             return _image(as_object(item.get("source")))
         case "tool_use":
-            name, text = as_text(item.get("name")) or "", as_text(item.get(_INPUT_TEXT))
+            name, text = as_text(item.get("name")) or "", as_text(item.get(INPUT_TEXT))
             return ToolCall(as_text(item.get("id")), name, item.get("input"), text)
         case "tool_result":
             return ToolResult(
@@ -248,7 +248,7 @@ def _beside(own: Usage, iterations: list[JsonObject], model: str | None) -> tupl
 _MESSAGES = ("message", "fallback_message")
 """Iterations that the figures of the whole are of."""
 
-_INPUT_TEXT = "input as text"
+INPUT_TEXT = "input as text"
 """Where a fold puts arguments that came as text; no wire has such a key."""
 _DELTAS = {
     "text_delta": "text",
@@ -272,7 +272,7 @@ class _Block:
             text = "".join(texts)
             if what == "partial_json":
                 item["input"] = find_json(text.encode("utf-8", "surrogatepass"))
-                item[_INPUT_TEXT] = text
+                item[INPUT_TEXT] = text
             else:
                 item[what] = (as_text(item.get(what)) or "") + text
         return item

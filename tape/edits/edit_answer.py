@@ -19,7 +19,7 @@ from ..records.content_coding import read_codings, undo_coding
 from ..stubs.synthesize import UNTRUE
 from .editable_text import as_typed, indent_json, restore_layout, restore_lines
 from .find_json_error import find_text, find_unreadable, parse_json
-from .split_answer_into_stream import stream_again
+from .split_answer_into_stream import settle_arguments, stream_again
 
 MAX_BYTES = 8 << 20
 """Of an answer that is given."""
@@ -114,7 +114,9 @@ def _check(request: HttpRequest, response: HttpResponse, body: bytes, *, is_mode
     lines = find_framing(kind, _plain(response)) is Framing.LINES and find_json(body) is None
     if body.lstrip()[:1] == b"{" and not lines:
         now = parse_json(body, "the answer")
-        _require_readable(request, response, read_tree(request, response), now)
+        was = read_tree(request, response)
+        settle_arguments(was, now)
+        _require_readable(request, response, was, now)
         return stream_again(request, now)
     if is_model:
         _require_stream(request, response, kind, body)

@@ -7,7 +7,15 @@ import json
 from collections.abc import Callable, Iterator
 
 from ..dialects import find_dialect
-from ..dialects.common.untrusted_json import Json, JsonObject, as_list, as_object, as_text
+from ..dialects.anthropic_messages import INPUT_TEXT
+from ..dialects.common.untrusted_json import (
+    Json,
+    JsonObject,
+    as_list,
+    as_object,
+    as_text,
+    find_json,
+)
 from ..exchange import HttpRequest
 
 Events = Iterator[tuple[str, Json]]
@@ -95,11 +103,49 @@ def _anthropic_block(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
                 deltas.append({"type": "signature_delta", "signature": block["signature"]})
             return start, deltas
         case "tool_use" | "server_tool_use":
-            start = {key: value for key, value in block.items() if key != "input as text"}
+            start = {key: value for key, value in block.items() if key != INPUT_TEXT}
             start["input"] = {}
-            text = json.dumps(block.get("input", {}), ensure_ascii=False, separators=(",", ":"))
+            text = as_text(block.get(INPUT_TEXT))
+            if text is None:
+                text = json.dumps(block.get("input", {}), ensure_ascii=False, separators=(",", ":"))
             return start, [{"type": "input_json_delta", "partial_json": text}]
     return start, []
+
+
+def settle_arguments(was: Json, now: Json) -> None:
+    """Have each tool call of an edited message state its arguments once, as they are sent: Anthropic's come as text beside the value.
+
+    What was not edited keeps its text, with its numbers and white space.
+    was, now: the message before and after; changed in place.
+    Raises: ValueError, where both were edited and differ, or the text is no JSON.
+    """
+    before = {
+        as_text(block.get("id")): block
+        for value in as_list(as_object(was).get("content"))
+        if INPUT_TEXT in (block := as_object(value))
+    }
+    for at, value in enumerate(as_list(as_object(now).get("content"))):
+        block = as_object(value)
+        text = as_text(block.get(INPUT_TEXT))
+        if text is None:
+            continue
+        old = before.get(as_text(block.get("id")), {})
+        said = find_json(text.encode("utf-8", "surrogatepass"))
+        if _is_same(said, block.get("input")):
+            continue
+        if text == old.get(INPUT_TEXT):
+            del block[INPUT_TEXT]  # the value alone was edited
+        elif said is None:
+            raise ValueError(f"$.content[{at}]['{INPUT_TEXT}']: the arguments are no JSON")
+        elif not _is_same(block.get("input"), old.get("input")):
+            raise ValueError(
+                f"$.content[{at}]: `input` and `{INPUT_TEXT}` say different arguments; expected the edit in one of them"
+            )
+
+
+def _is_same(one: Json, other: Json) -> bool:
+    """Compare as written: `1`, `1.0` and `true` are equal in Python."""
+    return json.dumps(one) == json.dumps(other)
 
 
 def _responses(tree: JsonObject) -> Events:

@@ -190,3 +190,55 @@ def test_numbers_of_an_answer_are_shown_as_they_are_written() -> None:
     )
     shown = read_plain_answer(recorded).decode()
     assert shown == '{\n  "amount": 49.00,\n  "to": "a",\n  "to": "b"\n}\n'
+
+
+_ARGUMENTS = '{"charge":"ch_1", "amount": 4900.00}'
+
+
+def _call_in_a_stream() -> Exchange:
+    started = {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": []}}
+    tool = {"type": "tool_use", "id": "t", "name": "refund", "input": {}}
+    begun = {"type": "content_block_start", "index": 0, "content_block": tool}
+    delta = {"type": "input_json_delta", "partial_json": _ARGUMENTS}
+    said = {"type": "content_block_delta", "index": 0, "delta": delta}
+    why = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
+    pieces = (started, begun, said, {"type": "content_block_stop", "index": 0}, why)
+    return exchange(make_stream(*pieces, {"type": "message_stop"}), MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments"),
+    [
+        ({}, _ARGUMENTS),
+        ({"name": "pay"}, _ARGUMENTS),
+        ({"input as text": '{"charge": "ch_2"}'}, '{"charge": "ch_2"}'),
+        ({"input": {"amount": 1}}, '{"amount":1}'),
+        ({"input": {"charge": "ch_1", "amount": 4900}}, '{"charge":"ch_1","amount":4900}'),
+        ({"input": {"a": 1}, "input as text": '{"a": 1}'}, '{"a": 1}'),
+    ],
+)
+def test_arguments_that_were_not_edited_stay_as_they_were_written(
+    change: dict[str, Any], arguments: str
+) -> None:
+    """They come as text, and are shown as a value, too: the one that was edited counts."""
+    recorded = _call_in_a_stream()
+    edited = json.loads(read_plain_answer(recorded))
+    edited["content"][0] |= change
+    made = edit_answer(recorded, json.dumps(edited).encode())
+    assert json.dumps(arguments).encode() in made.body
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"input": {"amount": 1}, "input as text": '{"amount": 2}'}, r"\$\.content\[0\]: `input`"),
+        ({"input as text": '{"amount": '}, r"\$\.content\[0\].*the arguments are no JSON"),
+    ],
+)
+def test_arguments_that_are_edited_twice_have_to_agree(change: dict[str, Any], says: str) -> None:
+    """Nobody knows which is meant."""
+    recorded = _call_in_a_stream()
+    edited = json.loads(read_plain_answer(recorded))
+    edited["content"][0] |= change
+    with pytest.raises(ValueError, match=says):
+        edit_answer(recorded, json.dumps(edited).encode())
