@@ -11,17 +11,19 @@ import click
 from ... import PlayheadError
 from ...config import Config, load, override
 from ...config.value_types import LATEST
+from .command_words import TakesCommand
 
 _DEFAULT_FILE = Path("playhead.yaml")
 _COUNTS = {1: "no recording is named", 2: "two recordings are needed"}
 
 
-class NeedsRun(click.Command):
+class NeedsRun(TakesCommand):
     """A command of the form `NAME RUN -- COMMAND...`, or with two runs."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; where COMMAND is given and RUN is not, say so. Raises: UsageError."""
         if not ctx.resilient_parsing:
+            self.require_dashes(ctx, args)
             at = args.index("--") if "--" in args else len(args)
             # Flags may take words, so their reader says which are left over.
             given, _, _ = self.make_parser(ctx).parse_args(list(args[:at]))
@@ -34,6 +36,24 @@ class NeedsRun(click.Command):
                     raise click.UsageError(self._explain(given, begun, flags, typed), ctx)
         return super().parse_args(ctx, args)
 
+    def _count_words_before(self, given: dict[str, Any]) -> int:
+        """Count the runs; `--like` stands for one."""
+        return 0 if given.get("like") else len(self._list_runs())
+
+    def _is_command(self, word: str, given: dict[str, Any]) -> bool:
+        """Say whether a word in the place of a run is a program; most names of runs are none, so few ask the store."""
+        return _is_program(word) and not _is_run(word, given)
+
+    def _refuse(
+        self, ctx: click.Context, before: Sequence[str], command: Sequence[str], option: str
+    ) -> str:
+        """Say that RUN is missing, or which option has no `--` before it."""
+        given, _, _ = self.make_parser(ctx).parse_args(list(before))
+        words = self._read_words(given)
+        if len(words) < self._count_words_before(given):
+            return self._explain(given, words, _leave_out(words, before), command)
+        return super()._refuse(ctx, before, command, option)
+
     def _count_runs(
         self, words: list[str], command: list[str], given: dict[str, Any]
     ) -> int | None:
@@ -42,8 +62,7 @@ class NeedsRun(click.Command):
         if command:
             return len(words) if len(words) < wanted else None
         for at, word in enumerate(words[:wanted]):
-            # Most names of runs are none of programs: only of these the store is asked.
-            if _is_program(word) and not _is_run(word, given):
+            if self._is_command(word, given):
                 return at
         return None
 

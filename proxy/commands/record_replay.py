@@ -11,6 +11,7 @@ from ... import PlayheadError
 from ...config import Config, Mode, Sandbox, override, parse_new_run_name
 from ...tape.exit_codes import ExitCode
 from ..capture import KINDS
+from ..command_line.command_words import TakesCommand
 from ..command_line.missing_run import NeedsRun
 from .shared_options_and_output import (
     DEFAULT_FILE,
@@ -193,7 +194,9 @@ def find_container_host(
     return DockerPlace(Wanted(image, variables, volumes))
 
 
-@click.command(short_help="Run a command through a proxy, and record its traffic.")
+@click.command(
+    cls=TakesCommand, short_help="Run a command through a proxy, and record its traffic."
+)
 @options(
     "config", "store", "run", "ca_dir", "upstream_ca", "determinism", "json", "receipt", "quiet"
 )
@@ -397,7 +400,7 @@ def _restore_tape(config: Config, run: str) -> None:
         restore_tape(config, run)
 
 
-@click.command(short_help="Record or play an MCP server that talks over pipes.")
+@click.command(cls=TakesCommand, short_help="Record or play an MCP server that talks over pipes.")
 @click.option("--name", metavar="TEXT", help="Name of the server; by default made of its command.")
 @click.argument("server", metavar="-- SERVER...", nargs=-1, required=True, type=click.UNPROCESSED)
 def stdio(name: str | None, server: tuple[str, ...]) -> int:

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
+from ...command_line.command_words import TakesCommand
 from ..record_replay import read_where, runs_often
 from ..shared_options_and_output import DEFAULT_FILE, options
 
 
-@click.command(short_help="Run variants of one exchange, and count how they end.")
+@click.command(cls=TakesCommand, short_help="Run variants of one exchange, and count how they end.")
 @options(
     *("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "determinism", "sleeps"),
     *("late", "json"),
