@@ -74,6 +74,16 @@ def say_which_is_played(name: str, played: str, others: Sequence[str]) -> str:
     return f"playhead: playing {played!r} for {name!r}" if played != name else ""
 
 
+def say_tape_is_empty(info: RunInfo) -> str:
+    """Say that a tape has no answer to give; empty where it has one."""
+    if info.exchanges:
+        return ""
+    return (
+        f"playhead: the tape of {str(info.id)!r} holds no exchange, so no request can be answered: record it again;"
+        f" its receipt says why: playhead receipt {shell_word(info.id)}"
+    )
+
+
 def say_which_is_meant(name: str, played: str) -> str:
     """Say that a name is the run itself where `replay` plays a newer one for it; empty where it plays this one."""
     if played == name:

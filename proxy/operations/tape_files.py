@@ -1,6 +1,7 @@
 """`playhead export` and `playhead import`: runs as files."""
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from ...config import Config
 from ...store import RunInfo, Store, StoreError
 from ...tape.records.codec import BadRecord
 from ...tape.records.tape_file import Kind, read_records
+from ...tape.shell_words import shell_word
 from ...timeline.formats.tape_file import Progress, export_tape, import_tape, read_row
 from ..progress import ProgressBar
 from ..trust.atomic_files import advise_on_target, temporary_sibling
@@ -23,6 +25,7 @@ from .restore_archived import restore_runs
 Export = Callable[[Store, RunInfo, Callable[[bytes], object], Progress], list[RunInfo]]
 """Writes a run in some format; gives the runs that were written."""
 _READ_BYTES = 1 << 20
+_PEEKED_BYTES = 64
 
 
 def export_run(
@@ -62,8 +65,12 @@ def import_file(config: Config, source: Path, limit_bytes: int) -> list[RunInfo]
 
     Raises: StoreError, naming what is wrong with the file; nothing was imported then.
     """
-    with _opened(source):  # before a store is made for nothing
-        pass
+    with _opened(source) as file:  # before a store is made for nothing
+        if isinstance(file, io.BufferedReader) and file.peek(_PEEKED_BYTES).lstrip()[:1] == b"{":
+            raise StoreError(
+                f"{str(source)!r} is no tape; it looks like exchanges as JSON lines",
+                f"nothing was imported; import them with: playhead import --jsonl {shell_word(str(source))}",
+            )
     with open_store(config) as store, ProgressBar("importing") as progress:
         return import_tape(store, lambda: _pieces(source), limit_bytes, progress)
 

@@ -39,7 +39,12 @@ from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..open_file_limit import usual_limit
-from ..operations.find_tape import choose_recording, say_name_was_taken, say_which_is_played
+from ..operations.find_tape import (
+    choose_recording,
+    say_name_was_taken,
+    say_tape_is_empty,
+    say_which_is_played,
+)
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..processes.client_processes import SocketWatch
@@ -734,6 +739,8 @@ def _check_tape(runtime: Runtime, run: str) -> str:
         latest = runtime.store.runs.find_latest()
         if latest is None:
             raise EngineError("there is no sealed recording to replay", "record one first")
+        if told := say_tape_is_empty(latest):
+            print_status(told)
         return latest.id
     asked = run
     run, others = choose_recording(runtime.store, asked)
@@ -749,6 +756,8 @@ def _check_tape(runtime: Runtime, run: str) -> str:
         raise RunOpen(
             f"run {run!r} is still being recorded", f"end it with: playhead seal {shell_word(run)}"
         )
+    if told := say_tape_is_empty(info):
+        print_status(told)
     return run
 
 

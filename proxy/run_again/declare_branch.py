@@ -104,6 +104,11 @@ def find_point(store: Store, tape: RunInfo, config: Config, at: int) -> Exchange
     """Find the exchange at a point. Raises: ValueError, where none can be a point there."""
     last = store.runs.reload(tape).exchanges
     found = store.exchanges.find(tape, Seq(at)) if 0 < at < 1 << 63 else None
+    if not last:
+        raise ValueError(
+            f"--at {at}: the tape of {tape.id!r} holds no exchange: record it again; its receipt says why:"
+            f" playhead receipt {shell_word(tape.id)}"
+        )
     if found is None:
         raise ValueError(
             f"--at {at}: run {tape.id!r} has no such exchange; expected one from 1 to {last},"

@@ -135,7 +135,7 @@ def read_version(head: bytes) -> int:
     Raises: BadRecord; TapeTooNewRecord.
     """
     if not head.startswith(MAGIC):
-        raise BadRecord(f"no tape: it begins with {head[:14]!r}, not with {MAGIC!r}")
+        raise BadRecord("it does not begin as a tape does")
     if len(head) < HEAD_BYTES:
         raise BadRecord("a tape that was cut short: it ends before its version")
     version = int.from_bytes(head[len(MAGIC) : HEAD_BYTES], "big")

@@ -62,6 +62,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (folder / "faults.yaml").write_text(FAULTS)
     (folder / "garbage.pem").write_bytes(b"\0garbage")
     (folder / "file").write_text("no folder")
+    (folder / "lines.jsonl").write_text('{"method": "GET"}\n')
     taken = folder / "taken"
     open_ca(taken, taken / "ca")
     key, _, certificate = (taken / "private" / "ca.pem").read_bytes().partition(b"-----BEGIN CERT")
@@ -70,6 +71,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "newer": _newer(folder),
         "none": folder / "none",
         "file": folder / "file",
+        "lines.jsonl": folder / "lines.jsonl",
         "garbage.pem": folder / "garbage.pem",
         "faults.yaml": folder / "faults.yaml",
         "missing.yaml": folder / "missing.yaml",
@@ -123,6 +125,16 @@ WRONG: dict[str, tuple[int, str, str]] = {
         "'-1' is no step of a run: expected its SEQ",
         "show --help",
     ),
+    "import --store {good} {lines.jsonl}": (
+        2,
+        "is no tape; it looks like exchanges as JSON lines",
+        "playhead import --jsonl ",
+    ),
+    "import --store {good} {garbage.pem}": (
+        2,
+        "no tape that can be read: it does not begin as a tape does\n",
+        "nothing was imported",
+    ),
     "serve --store {good} --mode playback --run tabe": (2, "unknown run 'tabe'", "nearest: tape"),
     "replay tape --store {good} --allow-model-drift gpt-5 -- true": (
         125,
@@ -140,6 +152,16 @@ WRONG: dict[str, tuple[int, str, str]] = {
         "expected RECORDED=NEW",
     ),
     "replay tabe --store {good} -- true": (125, "unknown run 'tabe'", "nearest: tape"),
+    "replay -q tape --store {good} --no-sandbox -- true": (
+        125,
+        "the tape of 'tape' holds no exchange, so no request can be answered: record it again",
+        "its receipt says why: playhead receipt tape",
+    ),
+    "branch tape --at 1 --store {good} --no-sandbox -- true": (
+        2,
+        "--at 1: the tape of 'tape' holds no exchange: record it again",
+        "playhead receipt tape",
+    ),
     "record --store {good} --run a:b -- true": (2, "--run: 'a:b' is no run name", "colon"),
     "record --store {good} --run latest -- true": (2, "'latest' is reserved", "another name"),
     "record --store {good} --run x@1 -- true": (2, "'x@1' is reserved", "another name"),

@@ -88,8 +88,8 @@ ROW = b"\x02\x00\x00\x00\x01x"
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"", "no tape"),
-        (b"PK\x03\x04 a zip of some kind", "no tape"),
+        (b"", "does not begin as a tape"),
+        (b"PK\x03\x04 a zip of some kind", "does not begin as a tape"),
         (MAGIC, "ends before its version"),
         (MAGIC + b"\0\0more", "format 0"),
         (MAGIC + b"\0\1no zstd", "broken"),
