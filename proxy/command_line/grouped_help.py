@@ -1,6 +1,7 @@
 """Help by task: the commands of a group in lists, each below its heading; a mistyped word is answered with the one that is meant."""
 
 import difflib
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -46,6 +47,8 @@ _EXAMPLES = {
     "stdio": "playhead stdio -- npx some-server",
 }
 """Of commands for which words have to be in an order."""
+_SURPLUS = re.compile(r"Got unexpected extra arguments? \((\S+).*\)\.?")
+"""Says which word is one too many, the first of several."""
 _ALIKE = 0.1
 """By how much a word may be less like the typed one than the nearest, to be named beside it."""
 
@@ -140,9 +143,16 @@ def _find_nearest(typed: str, known: Iterable[str]) -> list[str]:
 
 
 def _advise(error: click.UsageError) -> str:
-    """Give an example of what is missing on a command's line; empty where that is not the matter."""
+    """Give an example of what is missing on a command's line, or what a surplus word is for; empty where neither is the matter."""
     name = error.ctx.command.name if error.ctx is not None else None
-    if not error.format_message().startswith("Missing "):
+    told = error.format_message()
+    if name == "runs" and (surplus := _SURPLUS.fullmatch(told)):
+        word = shlex.quote(surplus[1])
+        return (
+            f"`runs` takes no name: `playhead show {word}` shows a run,"
+            f" and `playhead runs --grep {word}` searches all"
+        )
+    if not told.startswith("Missing "):
         return ""
     if name in _EXAMPLES:
         return f"As in: {_EXAMPLES[name]}"

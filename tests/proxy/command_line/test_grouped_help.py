@@ -92,6 +92,10 @@ def test_a_line_of_help_is_whole(command: click.Command) -> None:
         ("bisect", 2, "As in: playhead bisect bad good -- python agent.py"),
         ("stdio", 2, "As in: playhead stdio -- npx some-server"),
         ("show", 2, "Missing argument 'RUN'. `playhead runs` lists the runs."),
+        # a word too many
+        ("runs base", 2, "extra argument (base). `runs` takes no name: `playhead show base` shows a run, "
+         "and `playhead runs --grep base` searches all"),
+        ("runs base bad", 2, "(base bad). `runs` takes no name: `playhead show base` shows a run"),
         ("diff a", 2, "`playhead runs` lists the runs."),
     ],
 )  # fmt: skip
