@@ -136,15 +136,18 @@ class Value:
         path = parse_place(text)
         return path if self._faults.base is None else self._faults.base / path
 
-    def items(self) -> "list[Value]":
-        """Give the items of a list; no value is an empty list."""
+    def items(self, expected: str = "a list") -> "list[Value]":
+        """Give the items of a list; no value is an empty list.
+
+        expected: what to say of anything else.
+        """
         if isinstance(self.node, yaml.SequenceNode):
             return [
                 Value(node, f"{self.path}[{index}]", self._faults)
                 for index, node in enumerate(self.node.value)
             ]
         if not self.empty:
-            self.fault(f"expected a list, found {self._kind}")
+            self.fault(f"expected {expected}, found {self._kind}")
         return []
 
     def entries(self, known: tuple[str, ...] | None = None) -> "list[Entry]":
@@ -277,6 +280,14 @@ class Fields:
     def items(self, key: str) -> list[Value]:
         """Give the items of a key's list; none where the key is not given."""
         return self.given[key].items() if key in self.given else []
+
+    def required_items(self, key: str, expected: str) -> list[Value]:
+        """Give the items of a list that has to be there; expected: such a list, with an example."""
+        value = self.given.get(key)
+        if value is None or value.empty or value.json() == "[]":
+            self.value.missing(key, f"missing; expected {expected}")
+            return []
+        return value.items(expected)
 
     def each[T](self, key: str, convert: Callable[[Value], T]) -> tuple[T, ...]:
         """Give what `convert` makes of each item of a key's list."""

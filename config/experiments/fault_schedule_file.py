@@ -10,7 +10,7 @@ from ..sections.faults import MOST
 from .read_yaml_file import read_given
 
 _RUN = "missing; expected the recording whose answers meet faults, as `run: refund`"
-_FAULTS = "missing; expected faults, as `faults: [{seq: 4, kind: late}]`"
+_FAULTS = "a list of faults, as `faults: [{seq: 4, kind: late}]`"
 _SEQ = "missing; expected the exchange whose answer meets it, as `seq: 4`"
 _KIND = "missing; expected a fault, as `kind: late`"
 
@@ -30,10 +30,7 @@ class FaultKeys:
 
 
 def _read_faults(given: Fields, at: str) -> tuple[FaultKeys, ...]:
-    items = given.items(at)
-    if not items:
-        given.value.missing(at, _FAULTS)
-    return tuple(read_section(FaultKeys, item) for item in items)
+    return tuple(read_section(FaultKeys, item) for item in given.required_items(at, _FAULTS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from .read_yaml_file import read_given
 _RUN = "missing; expected the recording that is branched, as `run: refund`"
 _AT = "missing; expected the exchange at which the variants differ, as `at: 5`"
 _NAME = "missing; expected the name of the variant, as `name: careful`"
+_VARIANTS = "a list of variants, as `variants: [{name: as it was}]`"
 
 
 def _text(text: str) -> str:
@@ -41,11 +42,8 @@ class Variant:
 
 
 def _read_variants(given: Fields, at: str) -> tuple[Variant, ...]:
-    items = given.items(at)
-    if not items:
-        given.value.missing(at, "missing; expected variants, as `variants: [{name: as it was}]`")
     found: dict[str, Variant] = {}
-    for item in items:
+    for item in given.required_items(at, _VARIANTS):
         variant = read_section(Variant, item)
         if variant.name in found:
             item.fault(f"{variant.name!r} is there already; give each variant a name of its own")

@@ -35,6 +35,7 @@ from ...tape.splicing.pairs import Pair, Pairing, pair_recordings
 from ...tape.splicing.splice import Splice
 from ...timeline.reading.placeholder_key import find_key
 from ..errors import EngineError
+from ..operations.find_tape import choose_recording
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, start_with_own_files
@@ -156,7 +157,7 @@ def _prepare(store: Store, config: Config, wanted: Wanted) -> _Prepared:
     """Pair the recordings. Raises: EngineError, saying why they cannot be bisected."""
     bad, good = find_tape(store, wanted.run), find_tape(store, wanted.good)
     if bad.number == good.number:
-        raise _nothing_differs(bad, good)
+        raise _are_one(store, wanted, bad)
     keys = find_key(store, bad), find_key(store, good)
     if all(keys) and keys[0] != keys[1]:
         raise EngineError(
@@ -189,6 +190,31 @@ def _tell(prepared: _Prepared, wanted: Wanted, command: Sequence[str]) -> Iterat
         yield from (run.id, run.created_ns)
     yield from ((rule.match.text, kind.value) for rule, kind in prepared.declared.live)
     yield from (wanted.judge.text, *command)
+
+
+def _are_one(store: Store, wanted: Wanted, run: RunInfo) -> EngineError:
+    """Say that both names stand for one recording, and which others there are of these names."""
+    names = dict.fromkeys((wanted.run, wanted.good))
+    others = dict.fromkeys(
+        f"{one}~1" if one == name else str(one)
+        for name in names
+        for one in choose_recording(store, name)[1]
+    )
+    shown = " and ".join(map(repr, names))
+    text = (
+        f"{shown} are both the recording {str(run.id)!r}"
+        if len(names) > 1
+        else f"{shown} is named twice"
+    )
+    text += ": there is no other answer to try"
+    if not others:
+        return EngineError(
+            text, "name another recording as the good one; `playhead runs` lists all"
+        )
+    listed = ", ".join(map(repr, others))
+    return EngineError(
+        text, f"older recordings of that name: {listed}; name one of them as the good one"
+    )
 
 
 def _nothing_differs(bad: RunInfo, good: RunInfo) -> EngineError:

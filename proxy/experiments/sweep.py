@@ -4,6 +4,7 @@ Each run is noted as it begins and as it ends (`progress_journal.py`), so that t
 ended counts for as long as its variant, its tape, its command and what judges it are as they were; what it used always does.
 """
 
+import contextlib
 import json
 import os
 from collections import Counter
@@ -17,7 +18,7 @@ import click
 
 from ...config import Config
 from ...config.experiments.sweep_file import SweepFile, Variant, load_sweep
-from ...store import RunInfo, Store
+from ...store import RunInfo, Store, StoreError
 from ...tape.diff.divergence_types import one_line
 from ...tape.exchange import RequestClass
 from ...tape.exit_codes import ExitCode
@@ -25,6 +26,7 @@ from ...tape.policy.branch import Branch
 from ...tape.splicing.bisect_answers import Standing
 from ...timeline.receipts.command.command_end import find_command
 from ..errors import EngineError
+from ..operations.find_tape import choose_recording
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, start_with_own_files
@@ -92,6 +94,7 @@ def sweep(
     Raises: PlayheadError, before anything runs, or where a run cannot be judged.
     """
     start_with_own_files(config, container_host)
+    _require_file(config, file)
     wanted = load_sweep(file)
     command = _choose_command(config, wanted, command)
     judge = make_judge(wanted.judged_by, by_label=wanted.label)
@@ -134,6 +137,21 @@ def sweep(
     elif undone:
         print_status(f"playhead: {undone} runs are left: {budget.show()}; go on with a higher cap and the same file")  # fmt: skip
     return ExitCode.DIVERGED if undone else 0
+
+
+def _require_file(config: Config, file: Path) -> None:
+    """Raise EngineError where a file is not there, saying what it would hold; the name of a run is told as one."""
+    if file.exists():
+        return
+    run = None
+    with contextlib.suppress(StoreError), open_store(config, readonly=True) as store:
+        run = store.runs.find(choose_recording(store, str(file))[0])
+    named = "refund" if run is None else str(run.id)
+    wrong = "no such file" if run is None else "a run, and no file"
+    raise EngineError(
+        f"{file}: {wrong}; expected a YAML file of variants",
+        f"write such a file, as: {{run: {json.dumps(named)}, at: 1, variants: [{{name: as it was}}]}}",
+    )
 
 
 def _choose_command(config: Config, wanted: SweepFile, command: Sequence[str]) -> Sequence[str]:

@@ -57,6 +57,8 @@ def _fill(store: Store, url: str) -> None:
     record("bad", "xyz", 3)
     record("good", "abc", 0)
     record("twin", "xyz", 0)
+    record("again", "abc", 0)
+    record("again", "xyz", 3)
     record("twin-of-good", "abd", 0)
     record("worse", "abe", 4)
     record("foreign", "abc", 0, "another")

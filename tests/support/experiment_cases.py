@@ -21,7 +21,13 @@ BISECT = (
     ),
     Words("bisect: nobody", ("bisect", "nobody", "good", *GO), "nobody"),
     Words("bisect: nobody good", ("bisect", "bad", "nobody", *GO), "nobody"),
-    Words("bisect: a run and itself", ("bisect", "bad", "bad", *GO), "have the same meaning"),
+    Words("bisect: a run and itself", ("bisect", "bad", "bad", *GO), "'bad' is named twice"),
+    Words(
+        "bisect: a run and the name of which it is the newest",
+        ("bisect", "again~2", "again", *GO),
+        "'again~2' and 'again' are both the recording 'again~2': there is no other answer to try"
+        " hint: older recordings of that name: 'again~1';",
+    ),
     Words("bisect: no difference", ("bisect", "bad", "twin", *GO), "have the same meaning"),
     Words(
         "bisect: nothing in common", ("bisect", "bad", "other", *GO), "have no question in common"
@@ -85,7 +91,24 @@ BISECT = (
 )
 
 SWEEP = (
-    Words("sweep: no file", ("sweep", "nowhere.yaml"), "no such file"),
+    Words(
+        "sweep: no file",
+        ("sweep", "nowhere.yaml"),
+        "nowhere.yaml: no such file; expected a YAML file of variants hint: write such a file, as: {run: ",
+    ),
+    Words(
+        "sweep: a run in the place of the file",
+        ("sweep", "again~2", *GO),
+        "again~2: a run, and no file; expected a YAML file of variants"
+        ' hint: write such a file, as: {run: "again~2", at: 1, variants: [{name: as it was}]}',
+    ),
+    Words(
+        "sweep: variants as a mapping",
+        ("sweep", "FILE", *GO),
+        "playhead: FILE:4:3: variants: expected a list of variants, as `variants: [{name: as it was}]`,"
+        " found a mapping",
+        "run: bad\nat: 1\nvariants:\n  one: {}\n",
+    ),
     Words("sweep: an empty file", ("sweep", "FILE"), "missing; expected the recording", ""),
     Words("sweep: no YAML", ("sweep", "FILE"), "FILE:1", "{["),
     Words("sweep: a list", ("sweep", "FILE"), "expected a mapping", "- run: bad\n"),
