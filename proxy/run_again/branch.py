@@ -234,6 +234,11 @@ def announce(
         yield f"  at {at} and after: another system prompt ({len(change.system):,} characters)"
     if change is not None and change.patch is not None:
         yield f"  at {at}: another request ({', '.join(map(str, change.patch))})"
+    if declared == Branch(at):
+        yield (
+            f"  at {at}: nothing is changed, so this is a replay;"
+            " --answer, --edit, --system or --request-change change the exchange"
+        )
     yield from announce_live(declared.live)
     yield from announce_routes(declared.routes)
     for one in declared.answers:

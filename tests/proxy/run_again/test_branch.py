@@ -52,6 +52,20 @@ def test_what_leaves_and_what_it_costs_is_said_first() -> None:
         assert one in text, text
 
 
+@pytest.mark.parametrize(
+    ("branch", "unchanged"),
+    [
+        (Branch(Seq(3)), True),
+        (Branch(Seq(3), change=RequestChange(system="new")), False),
+        (Branch(Seq(3), routes=(parse_route("POST https://pay.test/x=http://127.0.0.1:9/c", "r"),)), False),
+    ],
+)  # fmt: skip
+def test_a_branch_that_changes_nothing_says_so(branch: Branch, unchanged: bool) -> None:
+    """With the options that would."""
+    told = "  at 3: nothing is changed, so this is a replay; --answer, --edit, --system or --request-change"
+    assert (told in said(branch)) == unchanged
+
+
 def test_a_branch_from_which_nothing_leaves_says_so() -> None:
     """Without a price."""
     text = said(Branch(Seq(3)))
