@@ -37,7 +37,7 @@ from ...timeline.reading.placeholder_key import find_key
 from ..errors import EngineError
 from ..operations.find_tape import choose_recording
 from ..operations.open_store import open_store
-from ..operations.restore_archived import restore_runs
+from ..operations.restore_archived import restore_tape
 from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.announcements import announce_live
 from ..run_again.branch import Caps, Spent, find_caps, find_tape, limit_run, reserve, spent_json
@@ -128,7 +128,8 @@ def bisect(
     Raises: PlayheadError, before anything runs, or where a run cannot be judged.
     """
     start_with_own_files(config, container_host)
-    restore_runs(config, wanted.run, wanted.good)
+    restore_tape(config, wanted.run)
+    restore_tape(config, wanted.good)
     with open_store(config, readonly=True) as store:
         prepared = _prepare(store, config, wanted)
     count = len(prepared.pairing.roots)

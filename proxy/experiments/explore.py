@@ -34,7 +34,7 @@ from ...tape.splicing.bisect_answers import Standing
 from ...timeline.lookup.endpoints import find_order, read_requests
 from ..errors import EngineError
 from ..operations.open_store import open_store
-from ..operations.restore_archived import restore_runs
+from ..operations.restore_archived import restore_tape
 from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.announcements import NOTHING_LEAVES, announce_command, announce_live
 from ..run_again.branch import (
@@ -123,7 +123,7 @@ def explore(
     Raises: PlayheadError, before anything runs, or where the run breaks something without any fault.
     """
     start_with_own_files(config, container_host)
-    restore_runs(config, wanted.run)
+    restore_tape(config, wanted.run)
     with open_store(config, readonly=True) as store:
         prepared = _prepare(store, config, wanted)
     at_once = wanted.parallel or min(_AT_ONCE, os.cpu_count() or 1)

@@ -28,7 +28,7 @@ from ...timeline.receipts.command.command_end import find_command
 from ..errors import EngineError
 from ..operations.find_tape import choose_recording
 from ..operations.open_store import open_store
-from ..operations.restore_archived import restore_runs
+from ..operations.restore_archived import restore_tape
 from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.announcements import (
     NOTHING_LEAVES,
@@ -98,7 +98,7 @@ def sweep(
     wanted = load_sweep(file)
     command = _choose_command(config, wanted, command)
     judge = make_judge(wanted.judged_by, by_label=wanted.label)
-    restore_runs(config, wanted.run)
+    restore_tape(config, wanted.run)
     named = [one for each in wanted.variants for one in _list_files(each)]
     inputs = read_inputs(config, command, judge.check, [config_file, file, *named])
     with open_store(config, readonly=True) as store:

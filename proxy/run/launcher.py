@@ -331,7 +331,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             crashed = find_crashed(runtime.store, run)
             run, recorded = crashed.id, find_first(runtime.store, crashed).id
         elif config.mode is Mode.PLAYBACK:
-            run = recorded = _check_tape(runtime, run)
+            run = recorded = _check_tape(runtime, run, is_chosen=wanted.branch is not None)
             _check_breaks(runtime.store, run, wanted.breaking)
         if config.mode is Mode.PLAYBACK:
             runtime.registry.name_sole_run(run)
@@ -734,7 +734,11 @@ def _check_breaks(store: Store, run: str, breaking: Breaking | None) -> None:
             raise no_exchange(run, seq, seqs)
 
 
-def _check_tape(runtime: Runtime, run: str) -> str:
+def _check_tape(runtime: Runtime, run: str, *, is_chosen: bool) -> str:
+    """Give the run that is played.
+
+    is_chosen: whether the name is that of the very run, as a branch has found it, and not of the newest of that name.
+    """
     if run == "latest":
         latest = runtime.store.runs.find_latest()
         if latest is None:
@@ -743,7 +747,7 @@ def _check_tape(runtime: Runtime, run: str) -> str:
             print_status(told)
         return latest.id
     asked = run
-    run, others = choose_recording(runtime.store, asked)
+    run, others = (asked, ()) if is_chosen else choose_recording(runtime.store, asked)
     if told := say_which_is_played(asked, run, others):
         print_status(told)
     info = runtime.store.runs.get(run)

@@ -30,7 +30,7 @@ from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..file_or_editor_text import edit_text, read_file
 from ..operations.open_store import open_store
-from ..operations.restore_archived import restore_runs
+from ..operations.restore_archived import restore_tape
 from ..run.launcher import own_control
 from ..run.runtime import Runtime
 from ..standard_streams import print_status
@@ -94,7 +94,7 @@ def ask(config: Config, name: str, question: Question, repeat: Repeat, *, as_jso
     """
     if repeat.caps.usd is not None and not has_prices():
         raise EngineError(NO_PRICES, "install playhead[prices], or leave --cap out")
-    restore_runs(config, name)
+    restore_tape(config, name)
     with open_store(config, readonly=True) as store:
         prepared = _prepare(store, config, name, question)
         request = prepared.request

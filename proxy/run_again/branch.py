@@ -22,7 +22,7 @@ from ...timeline.receipts.command.command_end import find_command
 from ..errors import EngineError
 from ..operations.find_tape import choose_recording, get_recording
 from ..operations.open_store import open_store
-from ..operations.restore_archived import restore_runs
+from ..operations.restore_archived import restore_tape
 from ..run.launcher import Breaking, ContainerHost, Output
 from ..run.launcher import branch as run_branch
 from ..standard_streams import print_status
@@ -145,7 +145,7 @@ def require_command(config: Config, name: str, command: Sequence[str]) -> None:
     """Refuse to go on without a command; the one of the tape is shown, and never run. Raises: UsageError."""
     if command:
         return
-    restore_runs(config, name)
+    restore_tape(config, name)
     with open_store(config, readonly=True) as store:
         recorded = find_command(store.events.all(find_tape(store, name)))
     shown = f" (the tape was recorded with: {one_line(shlex.join(recorded))})" if recorded else ""
@@ -171,7 +171,7 @@ def branch(
     begin_breaking: called once nobody is asked any more, as it takes standard input; gives where the command is held.
     Raises: PlayheadError, before the command is started.
     """
-    restore_runs(config, name)
+    restore_tape(config, name)
     with open_store(config, readonly=True) as store:
         tape = find_tape(store, name)
         declared = declare(store, tape, config, asked)

@@ -520,6 +520,10 @@ def test_the_newest_recording_of_a_name_is_replayed(env: dict[str, str], tmp_pat
         assert done.returncode == 0, done.stderr
         assert f"playing {played!r}" in done.stderr
         assert f"FAITHFUL: replay of {played} (sealed)" in done.stderr
+        branched = playhead("branch", name, "--at", "1", "--store", store, *child(code), env=env)
+        assert branched.returncode == 0, branched.stderr
+        assert f"receipt of {played}@" in branched.stderr
+        assert "nothing is changed" in branched.stderr
     exact = playhead("replay", "again~2", "--store", store, *child("ask('/b')"), env=env)
     assert "playing" not in exact.stderr
     assert exact.returncode == 0

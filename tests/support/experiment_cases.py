@@ -23,6 +23,27 @@ BISECT = (
     Words("bisect: nobody good", ("bisect", "bad", "nobody", *GO), "nobody"),
     Words("bisect: a run and itself", ("bisect", "bad", "bad", *GO), "'bad' is named twice"),
     Words(
+        "bisect: the first recording of a name",
+        ("bisect", "again~1", "again~2", *GO),
+        "the command of 'again' ended with 0, which is good",
+    ),
+    Words(
+        "branch: the first recording of a name",
+        ("branch", "again~1", "--at", "1"),
+        "runs the command that you give",
+    ),
+    Words(
+        "explore: the first recording of a name",
+        ("explore", "again~1"),
+        "runs the command that you give",
+    ),
+    Words(
+        "sweep: the first recording of a name",
+        ("sweep", "FILE"),
+        "runs the command that you give",
+        "{run: again~1, at: 1, variants: [{name: as it was}]}",
+    ),
+    Words(
         "bisect: a run and the name of which it is the newest",
         ("bisect", "again~2", "again", *GO),
         "'again~2' and 'again' are both the recording 'again~2': there is no other answer to try"
