@@ -150,7 +150,7 @@ def _list_ways(text: bytes) -> dict[bytes, set[bytes]]:
     """List the ways in which each sign of a value is written; all letters and digits are one."""
     found: dict[bytes, set[bytes]] = {}
     for unit in _NESTED.findall(text):
-        sign = meaning_of(unit if unit[:1] != b"%" else b"%" + unit[-2:])
+        sign = meaning_of(b"%" + unit[-2:] if len(unit) > 1 and unit[:1] == b"%" else unit)
         if sign.isalnum():
             sign, unit = b"", unit[:-2] if len(unit) > 1 else b""
         found.setdefault(sign, set()).add(unit)
