@@ -30,6 +30,7 @@ from ..looks_like_secret import (
     is_strong,
 )
 from .lines.header_lines import HEADER_LINE, find_in_authorization, find_in_header_line
+from .lines.query_parameters import QUERY_PARAMETER, find_in_query
 from .passwords_in_commands import COMMAND, find_in_command
 from .pattern_prefilter import Head
 from .searched_text import MAX_VALUE, WORD_START, Context, Found, Strings
@@ -1249,6 +1250,7 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     *MARKED,
     (COLUMN, partial(find_in_column, read_name)),
     (WEB_KEY, find_web_key),
+    (QUERY_PARAMETER, find_in_query),
 )
 """Heads of names and places, and who looks closer."""
 REVERSED = next(at for at, (_, confirm) in enumerate(NAMED) if confirm is _find_reversed)
