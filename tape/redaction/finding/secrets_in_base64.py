@@ -12,11 +12,21 @@ from typing import NamedTuple
 
 from .format_table import FORMATS, expand
 
+_NAMES = (
+    *("password", "passwd", "passphrase", "passcode", "pwd", "psk", "secret", "token", "jwt"),
+    *("credential", "authorization", "bearer ", "cookie", "session", "signature"),
+    *("private_key", "private key", "api_key", "apikey"),
+)
+_ENDS = ("key", "pass", "auth")
+"""Ends of names, which are parts of other words, too: what is behind a name has to be behind them."""
+_BEHIND = ("=", ":", '"', "'", "\\", ">", " =", " :")
+_NAMED = (*_NAMES, *(end + sign for end in _ENDS for sign in _BEHIND))
 _WORDS = (
-    *("password", "PASSWORD", "passwd", "secret", "SECRET", "private_key", "PRIVATE KEY", "api_key"),
-    *("apikey", "apiKey", "token", "TOKEN", "_KEY=", "_PASS=", "_PWD=", "://", "Bearer "),
-)  # fmt: skip
-"""What announces a value; what the table of formats has announces a key by itself."""
+    "://",
+    "apiKey",
+    *dict.fromkeys(f(n) for n in _NAMED for f in (str, str.title, str.upper)),
+)
+"""What announces a value, small, capitalised and in capitals; what the table of formats has announces a key by itself."""
 _LEAST = 4
 """Characters of base64 below which a word is found by chance in what is no text."""
 _LONGEST = 8
@@ -62,10 +72,10 @@ def words() -> tuple[Word, ...]:
     """Give what is looked for, each text once."""
     found: dict[tuple[bytes, int], list[Codes]] = {}
     for text in _WORDS:
-        codes = tuple(frozenset((code,)) for code in text.encode())
         for offset in range(3):
-            for written in _write(codes, offset, len(codes) * 2):
-                found.setdefault((written, _begins(offset)), [])
+            begins, texts = _write_word(text.encode(), offset)
+            for written in texts:
+                found.setdefault((written, begins), [])
     for codes in _beginnings():
         for offset in range(3):
             for written in _write(codes, offset, _LONGEST):
@@ -80,6 +90,23 @@ def _begins(offset: int) -> int:
     return -(-8 * offset // 6)
 
 
+def _write_word(text: bytes, offset: int) -> tuple[int, list[bytes]]:
+    """Write a word behind others; a short one with the character that has two bits of what is beside it.
+
+    Three bytes have four characters of their own only where they are a group.
+    """
+    codes = tuple(frozenset((code,)) for code in text)
+    begins = _begins(offset)
+    texts = _write(codes, offset, len(codes) * 2)
+    if not texts and offset == 1:
+        begins -= 1
+        texts = _write((_PLAIN, *codes), 0, len(codes) * 2, begins)
+    elif not texts:
+        texts = _write((*codes, _PLAIN), offset, _LEAST)
+    return begins, texts
+
+
+_PLAIN = frozenset(range(128))
 _MOST_CODES = 24
 """Bytes of the beginning of a key that are looked at."""
 
@@ -116,13 +143,14 @@ def _codes(unit: str) -> frozenset[int]:
     return frozenset(code for code in range(128) if one.fullmatch(bytes((code,))))
 
 
-def _write(codes: Codes, offset: int, longest: int) -> list[bytes]:
+def _write(codes: Codes, offset: int, longest: int, begins: int | None = None) -> list[bytes]:
     """Write bytes behind others in all ways that there are, in both alphabets of base64: the characters that are of them alone.
 
-    Nothing where that are too many ways, or too few characters.
+    begins: the first of these characters; by default the first that is of them alone. Nothing where that are too many ways, or too few characters.
     """
     texts, size = [b""], 0
-    for at in range(_begins(offset), 8 * (offset + len(codes)) // 6):
+    begins = _begins(offset) if begins is None else begins
+    for at in range(begins, 8 * (offset + len(codes)) // 6):
         first, left = divmod(6 * at - 8 * offset, 8)
         signs = _signs(left, codes[first], codes[first + 1] if left > 2 else _ANY)
         if (

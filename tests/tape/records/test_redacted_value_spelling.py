@@ -4,7 +4,20 @@ import pytest
 
 from playhead.tape.records.redacted_value_spelling import Spelling, are_alike
 
-SIGNS = [b"%", b"%%", b"%/", b"%a", b"%zz", b"%2", b"%25", b"%2525", b"%25%", b"\\u12", b"\\", b"\\\\"]
+SIGNS = [
+    b"%",
+    b"%%",
+    b"%/",
+    b"%a",
+    b"%zz",
+    b"%2",
+    b"%25",
+    b"%2525",
+    b"%25%",
+    b"\\u12",
+    b"\\",
+    b"\\\\",
+]
 
 
 @pytest.mark.parametrize("sign", SIGNS)
