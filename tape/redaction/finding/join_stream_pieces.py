@@ -3,6 +3,10 @@
 Whatever the dialect, a place is the path of a string in the document of an event; of an item of a list its number, or the one that it
 has as `index`. The data of events that are no JSON are one place, too. So a secret that is spelt over the events of a stream is a text.
 
+Two blocks of one stream may take turns: then the objects around a string have a number or an id that says of which one it is (`index` of
+Anthropic, `output_index` and `item_id` of OpenAI's Responses, `id` of LangGraph). One that comes back after another tells blocks apart; one
+that never does may as well count events, or belong to the next one of them.
+
 Most events of a stream are alike but for one string, or for a few strings and numbers. They are taken apart at once, by what is between
 two of these. The others are taken apart at their quotes, and what is not in quotes says which of them have their strings at the same
 places.
@@ -11,9 +15,10 @@ places.
 import re
 from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial, wraps
-from itertools import accumulate, compress, count, pairwise
+from itertools import accumulate, compress, count, groupby, pairwise
 from operator import itemgetter, ne
 from typing import Concatenate, NamedTuple
 
@@ -53,11 +58,28 @@ class Spelled(NamedTuple):
     """Begin and end of each piece in the stream, in order."""
 
 
+_Blocks = dict[bytes, list[bytes]]
+"""What the objects around strings have as numbers and ids: by the name its value for each string."""
+_Marks = tuple[tuple[bytes, int], ...]
+"""Their names, each with how deep it is, and what has the value."""
+_MOST_BLOCKS = 256
+_MOST_MARKS = 8
+"""Numbers and ids around one string that are looked at."""
+_FEW_BLOCKS = 4
+"""Of numbers and ids, this part comes back where they tell blocks apart: that of an event may be said twice."""
+_LEAST_TURNS = 3
+"""Pieces in which something can come back."""
+_IS_MARK = re.compile(rb"(?:\A|[_a-z])(?:[Ii]d|(?P<number>[Ii]ndex)|ID)\Z|(?:\A|_)node\Z")
+"""An id that is a number may be that of the text: a token of a model has one."""
+_BEFORE_MARK = re.compile(rb'"([^"\\]{1,64})"\s*:\s*"?\Z')
+
+
 class _Said(NamedTuple):
-    """Pieces at one path: where each begins, and what it is."""
+    """Pieces at one path: where each begins, what it is, and of which block."""
 
     starts: Callable[[], list[int]]
     pieces: list[bytes]
+    blocks: Callable[[], _Blocks] | None = None
 
 
 _Found = dict[_Path, list[_Said]]
@@ -100,23 +122,83 @@ def find_spelled(data: bytes, *, events: bool) -> Iterator[Spelled]:
     begin, between = split
     shapes = _Shapes(found, events=events, most=MOST_EVENTS + len(data) // BYTES_AN_EVENT)
     _take_apart(data, begin, between, shapes)
+    back: dict[int, bool] = {}
     for said in found.values():
-        yield from _join(said, hidden=shapes.hidden)
+        yield from _join(said, back, hidden=shapes.hidden)
 
 
-def _join(said: list[_Said], *, hidden: bool) -> Iterator[Spelled]:
+def _join(said: list[_Said], back: dict[int, bool], *, hidden: bool) -> Iterator[Spelled]:
+    """Give what is said at one path.
+
+    back: what was found out about numbers and ids, which many paths have in common; by the list.
+    """
     if len(said) > 1:
         said = [one for one in said if any(one.pieces)]
     if not said:
         return
+    found: list[list[bytes]] = []
     if len(said) == 1:
-        pieces, starts = said[0].pieces, said[0].starts
+        starts, pieces, blocks = said[0]
+        if blocks is not None and len(pieces) >= _LEAST_TURNS:
+            for values in blocks().values():
+                comes = back.get(id(values))
+                if comes is None:
+                    comes = back[id(values)] = _comes_back(values)
+                if comes:
+                    found.append(values)
     else:
-        both = sorted(
-            pair for one in said for pair in zip(one.starts(), one.pieces, strict=True) if pair[1]
-        )
-        pieces = [piece for _, piece in both]
-        starts = partial(_firsts, both)
+        first, both = 0, list[tuple[int, bytes, int]]()
+        for one in said:
+            both += zip(
+                one.starts(), one.pieces, range(first, first + len(one.pieces)), strict=True
+            )
+            first += len(one.pieces)
+        both = sorted(row for row in both if row[1])
+        pieces = [piece for _, piece, _ in both]
+        starts = partial(list, [start for start, _, _ in both])
+        if len(pieces) >= _LEAST_TURNS and any(one.blocks for one in said):
+            found = _order_blocks(said, [row for _, _, row in both])
+    labels = list(zip(*found, strict=True))
+    if not labels or len(set(labels)) > _MOST_BLOCKS:
+        yield from _spell(pieces, starts, hidden=hidden)
+        return
+    groups: dict[tuple[bytes, ...], list[tuple[int, bytes]]] = {}
+    for label, start, piece in zip(labels, starts(), pieces, strict=True):
+        groups.setdefault(label, []).append((start, piece))
+    for group in groups.values():
+        yield from _spell([piece for _, piece in group], partial(_firsts, group), hidden=hidden)
+
+
+def _order_blocks(said: list[_Said], order: list[int]) -> list[list[bytes]]:
+    """Give the numbers and ids that come back, in the order of the pieces; what has none goes on with the one before."""
+    blocks = [one.blocks() if one.blocks is not None else {} for one in said]
+    found: list[list[bytes]] = []
+    for name in dict.fromkeys(name for each in blocks for name in each):
+        if len(set().union(*(each.get(name, ()) for each in blocks))) < 2:
+            continue
+        every: list[bytes | None] = []
+        for one, each in zip(said, blocks, strict=True):
+            every += each.get(name) or [None] * len(one.pieces)
+        values: list[bytes] = []
+        last = b""
+        for row in order:
+            value = every[row]
+            last = last if value is None else value
+            values.append(last)
+        if _comes_back(values):
+            found.append(values)
+    return found
+
+
+def _comes_back(values: list[bytes]) -> bool:
+    """Say whether numbers or ids come back after others, as those of blocks that take turns."""
+    begun = Counter(value for value, _ in groupby(values))
+    return sum(times > 1 for times in begun.values()) * _FEW_BLOCKS > len(begun)
+
+
+def _spell(
+    pieces: list[bytes], starts: Callable[[], list[int]], *, hidden: bool
+) -> Iterator[Spelled]:
     # What is the same again spells nothing.
     one = next(filter(None, pieces), b"")
     if not any(piece != one for piece in filter(None, pieces)):
@@ -258,7 +340,16 @@ def _take_alike(data: bytes, begin: int, between: bytes, form: _Form, shapes: "_
     quotes = list(accumulate(one.count(b'"') for one in form.constants))
     gaps = [gap for gap, text in enumerate(form.texts) if text]
     said = {quotes[gap]: [_Said(partial(starts, gap), columns[gap])] for gap in gaps}
-    shapes.note_form(form.constants, said, partial(_find_between, starts, columns, form))
+    marks = {
+        quotes[gap]: column for gap, column in enumerate(columns) if _is_marked(form.constants[gap])
+    }
+    shapes.note_form(form.constants, said, marks, partial(_find_between, starts, columns, form))
+
+
+def _is_marked(before: bytes) -> bool:
+    """Say whether what precedes a gap ends with the name of a number or an id of a block."""
+    name = _BEFORE_MARK.search(before)
+    return name is not None and _IS_MARK.search(name[1]) is not None
 
 
 def _find_between(
@@ -520,6 +611,7 @@ class _Rows(list[tuple[int, list[bytes]]]):
     """Events of one shape: where each begins, and its pieces."""
 
     _starts: list[array[int]] | None = None
+    _values: dict[int, list[bytes]] | None = None
 
     def starts(self, column: int) -> list[int]:
         """Give where a piece of each begins; there are no more rows from then on."""
@@ -527,6 +619,23 @@ class _Rows(list[tuple[int, list[bytes]]]):
             sizes = ((at, (len(piece) + 1 for piece in row)) for at, row in self)
             self._starts = [array("L", accumulate(each, initial=at)) for at, each in sizes]
         return [starts[column] for starts in self._starts]
+
+    def blocks(self, marks: _Marks) -> _Blocks:
+        """Give what tells of which block each is; what several columns have in common is one list."""
+        if self._values is None:
+            self._values = {}
+        for _, at in marks:
+            if at not in self._values:
+                self._values[at] = [_value_at(row, at) for _, row in self]
+        return {name: self._values[at] for name, at in marks}
+
+
+def _value_at(pieces: list[bytes], at: int) -> bytes:
+    """Give the string or the number that is a value of an event which was taken apart."""
+    if at % 2:
+        return pieces[at]
+    number = _NUMBER.match(pieces[at])
+    return number[1] if number else b""
 
 
 class _Shapes:
@@ -595,31 +704,53 @@ class _Shapes:
         self,
         constants: tuple[bytes, ...],
         said: dict[int, list[_Said]],
+        marks: dict[int, list[bytes]],
         starts_of: Callable[[int], list[int]],
     ) -> None:
         """Note what events of a form say, and what they have in common at places where other events say something else.
 
         said: by the number of quotes before a string in which they differ.
+        marks: in the same way the numbers and ids of blocks in which they differ.
         starts_of: gives where one of `constants` begins in each event.
         """
-        if not self._found:
+        if not self._found and not marks:
             self._found.update(((column,), one) for column, one in said.items())
             return
         pieces = b"".join(constants).split(b'"')
         ends = list(accumulate(map(len, constants)))
         at = 0
-        paths = _read_paths(*self._key(list(pieces)))
+        shape, names, numbers = self._key(list(pieces))
+        paths, marked = _read_paths(shape, names, numbers), _find_marks(shape, names)
+        count = next(len(one.pieces) for each in said.values() for one in each)
+
+        def blocks(column: int) -> _Blocks:
+            return {
+                name: marks.get(at) or [_value_at(pieces, at)] * count
+                for name, at in marked.get(column, ())
+            }
+
         for column, piece in enumerate(pieces):
             others = self._found.get(paths.get(column, ()), []) if column not in said else []
             if piece and others:
                 which = bisect_right(ends, at)
                 ahead = at - (ends[which - 1] if which else 0)
-                near = _find_near([start + ahead for start in starts_of(which)], others, len(piece))
-                others.append(_Said(partial(list, near), [piece] * len(near)))
+                starts = [start + ahead for start in starts_of(which)]
+                near = _find_near(starts, others, len(piece))
+                beside = set(near)
+                each = {
+                    name: [
+                        value
+                        for start, value in zip(starts, values, strict=True)
+                        if start in beside
+                    ]
+                    for name, values in blocks(column).items()
+                }
+                others.append(_Said(partial(list, near), [piece] * len(near), partial(dict, each)))
             at += len(piece) + 1
-        for column, one in said.items():
+        for column, said_there in said.items():
             if column in paths:
-                self._found.setdefault(paths[column], []).extend(one)
+                told = [one._replace(blocks=partial(blocks, column)) for one in said_there]
+                self._found.setdefault(paths[column], []).extend(told)
 
     def finish(self) -> None:
         """Note what was said at which path."""
@@ -630,10 +761,13 @@ class _Shapes:
             self._found[("data",)] = [_Said(starts, [text for _, text in self._plain])]
         for key, rows in self._rows.items():
             rows.sort(key=itemgetter(0))
-            paths = _read_paths(*key)
+            paths, marked = _read_paths(*key), _find_marks(*key[:2])
             for column, path in paths.items():
                 pieces = [row[column] for _, row in rows]
-                self._found.setdefault(path, []).append(_Said(partial(rows.starts, column), pieces))
+                marks = marked.get(column) if len(rows) > 1 or len(self._rows) > 1 else None
+                blocks = partial(rows.blocks, marks) if marks else None
+                said = _Said(partial(rows.starts, column), pieces, blocks)
+                self._found.setdefault(path, []).append(said)
 
 
 def _find_near(starts: list[int], others: list[_Said], size: int) -> list[int]:
@@ -684,6 +818,12 @@ def _read_paths(shape: bytes, names: _Names, numbers: _Names | None) -> dict[int
     return _walk(pieces)[0]
 
 
+@_remembered
+def _find_marks(shape: bytes, names: _Names) -> dict[int, _Marks]:
+    """Say which numbers and ids the objects around each string of an event have."""
+    return _walk(_fill(shape, names))[2]
+
+
 def _getter(which: list[int]) -> _Get | None:
     return itemgetter(*which) if which else None
 
@@ -718,6 +858,10 @@ class _Level:
         """The number of the item, or the name of the member."""
         self.number: bytes | None = None
         """What the object has as `index`."""
+        self.marks: list[tuple[bytes, int]] = []
+        """The numbers and ids that the object has."""
+        self._around: _Marks | None = None
+        self._depth: int = outer._depth + 1 if outer is not None else 0
         self._outer = outer
         self._entered = outer.step if outer is not None else None
         self._path: _Path | None = None
@@ -729,9 +873,25 @@ class _Level:
             self._path = () if self._outer is None else (self._outer.path(), step)
         return self._path
 
+    def note(self, name: bytes, at: int) -> None:
+        """Note a name that may be that of a number or an id of a block; what has its value, in quotes or not, is at a position."""
+        mark = _IS_MARK.search(name) if len(self.marks) < _MOST_MARKS else None
+        if mark and (at % 2 or mark["number"]):
+            self.marks.append((b"%d " % self._depth + name, at))
 
-def _walk(pieces: list[bytes]) -> tuple[dict[int, _Path], list[int]]:
-    """Read an event that was taken apart: paths by the numbers of strings that are no names; and what has the number of an item."""
+    def marks_around(self) -> _Marks:
+        """Give the numbers and ids of the object and of those around it."""
+        if self._around is None:
+            around = self._outer.marks_around() if self._outer is not None else ()
+            self._around = (*self.marks, *around)[:_MOST_MARKS] if self.marks else around
+        return self._around
+
+
+def _walk(pieces: list[bytes]) -> tuple[dict[int, _Path], list[int], dict[int, _Marks]]:
+    """Read an event that was taken apart.
+
+    Give paths by the numbers of strings that are no names; what has the number of an item; and what says of which block each string is.
+    """
     levels = [_Level(listed=False)]
     deeper = 0
     found: dict[int, tuple[_Level, object]] = {}
@@ -743,6 +903,7 @@ def _walk(pieces: list[bytes]) -> tuple[dict[int, _Path], list[int]]:
                 found[at] = level, level.step
             elif not deeper:
                 level.step = piece
+                level.note(piece, at + 2 if pieces[at + 1].strip() == b":" else at + 1)
                 if piece == b"index" and len(levels) > 1 and levels[-2].listed:
                     numbers.append(at + 1)
                     number = _NUMBER.match(pieces[at + 1])
@@ -762,4 +923,5 @@ def _walk(pieces: list[bytes]) -> tuple[dict[int, _Path], list[int]]:
                     levels.pop()
             elif not deeper and level.listed and isinstance(level.step, int):
                 level.step += 1
-    return {at: (level.path(), step) for at, (level, step) in found.items()}, numbers
+    marks = {at: around for at, (level, _) in found.items() if (around := level.marks_around())}
+    return {at: (level.path(), step) for at, (level, step) in found.items()}, numbers, marks

@@ -136,7 +136,7 @@ def test_a_form_is_wider_where_most_events_are_not_of_it() -> None:
 def test_objects_in_one_another_cost_no_more_the_deeper_they_are() -> None:
     """A path has so many steps at most."""
     pieces = (b'{"a":"b","c":' * 5000 + b'"d"').split(b'"')
-    paths, _ = join_stream_pieces._walk(pieces)
+    paths, _, _ = join_stream_pieces._walk(pieces)
     assert len(paths) == 5001
     path, steps = paths[max(paths)], 0
     while path:
