@@ -855,29 +855,38 @@ def _find_xml(context: Context, end: int, strings: Strings) -> Found | None:
     return _plain_value(data, start, place.test)
 
 
+_BLANK_OF_ENTRY = rb"(?:\s|\\+[nrt])"
+_BLANKS = rb"%s{1,12}+" % _BLANK_OF_ENTRY
+_MARKS_OF_LINE = rb"(?:[ \t>|*+#-]|\xe2\x94[\x82\x83]|\\+(?:u250[23]|t))"
+_LINE_NUMBER = rb"(?:[^\s\\\"':]{1,100}[:-])?L?\d{1,7}(?:[:|)\t -]|\xe2\x86\x92|\\+(?:u2192|t))"
+_LINE_START = rb"(?:\A|\n|\\n)%s*+(?:%s%s*+)?" % (_MARKS_OF_LINE, _LINE_NUMBER, _MARKS_OF_LINE)
+"""What tools write before a line: its number, also behind the name of the file, the sign of a diff, of a quote or of a table."""
+_TO_NEXT = rb"(?:%s{0,6}%s|%s)" % (_BLANK_OF_ENTRY, _LINE_START, _BLANKS)
+"""What is between two words of an entry."""
 _NETRC = re.compile(
-    rb"login(?:\s|\\+[nt])+\S{1,64}?(?:\s|\\+[nt])+password(?:\s|\\+[nt])+([^\s\"\\]{6,256})"
+    rb"login%s\S{1,64}?%spassword%s([^\s\"\\]{6,256})" % (_BLANKS, _TO_NEXT, _BLANKS)
 )
 _ENTRY = re.compile(
-    rb"(?:"
-    + WORD_START
-    + rb"machine(?:\s|\\+[nt])+([^\s\\]{1,255})|"
-    + WORD_START
-    + rb"default|(?:^|\n|\\n)[ \t]*)(?:(?:\s|\\+[nt])+|(?<=[\sn]))\Z"
+    rb"%s(?:machine%s([^\s\\]{1,255})|default)%s\Z" % (WORD_START, _BLANKS, _TO_NEXT)
 )
-"""What precedes the login of an entry: its machine, or the end of a line."""
+"""What precedes the login of an entry: its machine."""
+_BEGINS_LINE = re.compile(_LINE_START)
 
 
 def _find_netrc(context: Context, end: int, _strings: Strings) -> Found | None:
     data = context.data
-    at = data.rfind(b"login", max(0, end - 110), end)
-    entry = _ENTRY.search(data, max(0, at - 300), at) if at >= 0 else None
-    if entry is None:
+    at = data.rfind(b"login", max(0, end - 240), end)
+    if at < 0:
         return None
+    entry = _ENTRY.search(data, max(0, at - 300), at)
+    if entry is None:
+        # Without one, as where an entry is shown in part, it has to begin its line.
+        line = max(data.rfind(sign, max(0, at - 160), at) for sign in (b"\n", b"\\n"))
+        if (line < 0 and at > 160) or not _BEGINS_LINE.fullmatch(data, max(line, 0), at):
+            return None
     # Without a dot the name of a machine may be a word of a sentence.
-    words = entry[1] is not None and not any(
-        sign in entry[1] for sign in (b".", b":", b"localhost")
-    )
+    machine = entry[1] if entry is not None else None
+    words = machine is not None and not any(sign in machine for sign in (b".", b":", b"localhost"))
     return _first(_NETRC.match(data, at, end + 300), is_strong if words else is_loose)
 
 
@@ -1191,7 +1200,10 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head(_PAIR, caseless=True), _find_pair),
     (Head(_FLAG, caseless=True), _find_flag),
     (Head(_XML, caseless=True), _find_xml),
-    (Head(r"login(?:\s|\\n|\\t){1,4}\S{1,64}(?:\s|\\n|\\t){1,6}password"), _find_netrc),
+    (
+        Head(r"login(?:\s|\\n|\\t){1,4}\S{1,64}(?:\s|\\n|\\t)[^\"'<{}=]{0,128}password"),
+        _find_netrc,
+    ),
     (Head(r"""curl(?: |\\{0,3}["'],)"""), _find_curl),
     (Head("https? (?:-a|--auth)[ =]"), _find_curl),
     (COMMAND, find_in_command),

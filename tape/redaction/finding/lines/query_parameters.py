@@ -19,10 +19,11 @@ _V = "[A-Za-z0-9_.~+/=%-]"
 QUERY_PARAMETER = Head(f"[?&;#](?:{_NAMES})={_V}{{{_LEAST}}}", caseless=True)
 _VALUE = re.compile(_V.encode() + rb"{16,4096}")
 _STOPS = b".%"
-_REACH = 2048
+_REACH = 1024
 """Bytes of a URL before the name."""
-_URL = re.compile(rb"[\w/.-]\?[^\s\"'<>?]*\Z|://[^\s\"'<>]*\Z")
-"""What precedes the name in a URL, or behind the path alone: fields of a form have the same signs between them."""
+_WORD = re.compile(rb"[^\s\"'<>]*")
+_URL = re.compile(rb"[\w/.-]\?|://")
+"""What a URL has before the name, or its path alone: fields of a form have the same signs between them."""
 
 
 def find_in_query(context: Context, end: int, _strings: Strings) -> Found | None:
@@ -30,7 +31,8 @@ def find_in_query(context: Context, end: int, _strings: Strings) -> Found | None
     data, start = context.data, end - _LEAST
     sign = max(data.rfind(each, max(0, start - 12), start) for each in (b"?", b"&", b";", b"#"))
     name = data[sign + 1 : start - 1].decode("latin-1").lower()
-    if name in context.kept or _URL.search(data, max(0, sign - _REACH), sign + 1) is None:
+    before = _WORD.match(data[max(0, sign - _REACH) : sign + 1][::-1])
+    if name in context.kept or before is None or _URL.search(before[0][::-1]) is None:
         return None
     found = _VALUE.match(data, start)
     if found is None:

@@ -1,6 +1,8 @@
 """Values behind telling names: what a key may look like, and what names say of it."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -216,3 +218,52 @@ def test_a_list_of_others_beside_cookies_stays() -> None:
         }
     )
     assert Redactor(b"key").redact_text(said) == said
+
+
+def _behind(sign: str, _: int, line: str) -> str:
+    return sign + line
+
+
+NETRC = ["# mine", "machine api.heroku.com", "  login bob@x.com", "  password {}", "done"]
+LINES: dict[str, Callable[[int, str], str]] = {
+    "as it is": lambda _, line: line,
+    "arrow": lambda n, line: f"{n:6}→{line}",
+    "tab": lambda n, line: f"{n:6}\t{line}",
+    "colon": lambda n, line: f"{n}: {line}",
+    "letter": lambda n, line: f"L{n}: {line}",
+    "bar": lambda n, line: f"{n:3} | {line}",
+    "grep": lambda n, line: f"/home/u/.netrc:{n}:{line}",
+    "context of grep": lambda n, line: f".netrc-{n}-{line}",
+    "box": lambda n, line: f"│ {n} │ {line}",
+    **{sign: partial(_behind, sign) for sign in ("+", "-", "> ", ">> ", "| ", "# ")},
+}
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+@pytest.mark.parametrize("around", [0, 1, 2])
+@pytest.mark.parametrize("before", LINES)
+def test_netrc_is_found_as_tools_show_its_lines(before: str, around: int, *, escaped: bool) -> None:
+    """With numbers, signs of a diff, a quote or a table before each, in strings of JSON, too."""
+    text = "\n".join(LINES[before](n, line) for n, line in enumerate(NETRC, start=1)) + "\n"
+    for _ in range(around):
+        text = json.dumps({"content": text}, ensure_ascii=escaped)
+    said = text.replace("{}", "Qa0oKKdL8oD8nKY9wPoJ")
+    shown = Redactor(b"key").redact_text(said)
+    first, last = text.split("{}")
+    assert shown.startswith(first)
+    assert shown.endswith(last)
+    assert "Qa0oKKdL8oD8nKY9wPoJ" not in shown
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "login page: > 3 | enter the password manager1 gives you",
+        "- login form\n- forgot password link2\n",
+        "1. login first\n2. then the password reset42 page\n",
+    ],
+)
+def test_prose_about_a_login_stays(said: str) -> None:
+    """Lists have signs and numbers before their lines, too."""
+    for text in (said, json.dumps({"content": said})):
+        assert Redactor(b"key").redact_text(text) == text
