@@ -140,9 +140,13 @@ def are_alike(one: Spelling, other: Spelling, *, same: bool) -> bool:
 
 
 def _are_coded_alike(one: str, other: str, *, same: bool) -> bool:
-    if same:
-        return one == other
     (coding, *marks), (other_coding, *other_marks) = one.split(), other.split()
+    if same:
+        # An agent that has the placeholder codes that: it may have no sign that shows the alphabet.
+        if _PLACE.findall(one) != _PLACE.findall(other):
+            return False
+        marks = [mark for mark in marks if ":" not in mark]
+        other_marks = [mark for mark in other_marks if ":" not in mark]
     return coding == other_coding and (marks == other_marks or not (marks and other_marks))
 
 

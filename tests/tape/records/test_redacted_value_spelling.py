@@ -34,3 +34,22 @@ def test_a_sign_that_is_written_in_another_way_is_told() -> None:
     """A percent sign alone and an encoded one are two ways to write it."""
     assert not are_alike(Spelling(b"abc%25"), Spelling(b"xyz%"), same=False)
     assert are_alike(Spelling(b"abc%,"), Spelling(b"xyz%,"), same=False)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("hex lower", "hex lower", True),
+        ("hex lower", "hex", True),
+        ("hex", "hex lower", True),
+        ("hex lower", "hex upper", False),
+        ("hex lower", "base64", False),
+        ("base64 url", "base64", True),
+        ("base64 url", "base64 standard", False),
+        ("base64 url 1:2:30", "base64 1:2:30", True),
+        ("base64 1:2:30", "base64 2:1:30", False),
+    ],
+)
+def test_a_placeholder_may_not_show_the_alphabet(one: str, other: str, *, alike: bool) -> None:
+    """An agent codes what it was given: its letters and signs are others than those of the value."""
+    assert are_alike(Spelling(b"a", one), Spelling(b"a", other), same=True) is alike
