@@ -20,6 +20,7 @@ _KNOWN = {
     "proxy/command_line/missing_run.py": {"self.name"},
     # The commands of the demo are its own.
     "proxy/commands/demo.py": {"arguments[0]", "verb", "' '.join(words)"},
+    "proxy/command_line/grouped_help.py": {"word"},
     "proxy/doctor/agents.py": {"words"},
     "proxy/experiments/explore.py": {"command"},
     "proxy/commands/shared_options_and_output.py": {"word"},

@@ -107,7 +107,7 @@ def test_what_cannot_be_upgraded_says_why(tape: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreTooNew, match=r"run\.tape: a tape of format 2; this version reads"):
         upgrade_file(tape)
     tape.write_bytes(b"hello")
-    with pytest.raises(StoreError, match="no tape"):
+    with pytest.raises(StoreError, match="does not begin as a tape"):
         upgrade_file(tape)
     tape.write_bytes(b"PAR1 and so on")
     with pytest.raises(StoreError, match="no Parquet file"):
