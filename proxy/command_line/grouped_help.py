@@ -33,6 +33,7 @@ _OTHER_FLAGS = {
     "-y": ("--yes",),
     "-n": ("--dry-run",),
     "--name": ("--run",),
+    "--seq": ("--at",),
     "--no-sandboxed": ("--no-sandbox",),
 }
 """Flags of other tools -> those here, of which a command has one at most."""
@@ -126,6 +127,10 @@ def _explain_flag(error: click.NoSuchOption) -> str:
         for word in (*one.opts, *one.secondary_opts)
     ]
     typed = error.option_name
+    words = " ".join(error.ctx.command.collect_usage_pieces(error.ctx)[1:])
+    plain = typed.removeprefix("--").upper()
+    if plain in re.findall("[A-Z]+", words):
+        return f"{error.message} {plain} is written without it: `{error.ctx.command_path} {words}`."
     near = [one for one in _OTHER_FLAGS.get(typed, ()) if one in known] or _find_nearest(
         typed, [one for one in known if one.startswith("--")] if typed.startswith("--") else ()
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 DEFAULT_FILE = Path("playhead.yaml")
+_MISNAMED_FILE = Path("playhead.yml")
 
 
 def options(*names: str) -> Callable[[_F], _F]:
@@ -199,7 +200,7 @@ def settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Config
     """
     _require_own_folder("nothing can be started there")
     given = {name: value for name, value in flags.items() if value not in (None, ())}
-    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    path = config_file or _find_file()
     if path is None:
         return _with_store(override(Config(), given)), None
     watcher, config = Watcher.start(path, given)
@@ -208,12 +209,24 @@ def settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Config
 
 def reading(config_file: Path | None, store: str | None) -> Config:
     """Give the settings of a command that only reads a store. Raises: ConfigError; PlayheadError, where no store can be there."""
-    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    path = config_file or _find_file()
     config = load(path) if path is not None else Config()
     config = override(config, {"store": store} if store else {})
     if not config.store.is_absolute():
         _require_own_folder(f"no store is at {config.store}")
     return _with_store(config)
+
+
+def _find_file() -> Path | None:
+    """Find the configuration of the working folder. Raises: PlayheadError, where one has a name that is not read."""
+    if DEFAULT_FILE.exists():
+        return DEFAULT_FILE
+    if _MISNAMED_FILE.exists():
+        raise PlayheadError(
+            f"{_MISNAMED_FILE} is not read: the configuration is called {DEFAULT_FILE}",
+            f"rename it, or name it: -c {_MISNAMED_FILE}",
+        )
+    return None
 
 
 def _require_own_folder(otherwise: str) -> None:

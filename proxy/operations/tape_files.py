@@ -66,7 +66,18 @@ def import_file(config: Config, source: Path, limit_bytes: int) -> list[RunInfo]
     Raises: StoreError, naming what is wrong with the file; nothing was imported then.
     """
     with _opened(source) as file:  # before a store is made for nothing
-        if isinstance(file, io.BufferedReader) and file.peek(_PEEKED_BYTES).lstrip()[:1] == b"{":
+        begin = file.peek(_PEEKED_BYTES).lstrip() if isinstance(file, io.BufferedReader) else b""
+        if begin[:1] == b"<":
+            raise StoreError(
+                f"{str(source)!r} is no tape; it looks like a page, as `playhead export --html` makes one to be read",
+                "nothing was imported; ask for a tape, from: playhead export RUN --tape FILE",
+            )
+        if begin[:1] == b"{" and b'"log"' in begin[:200]:
+            raise StoreError(
+                f"{str(source)!r} is no tape; it looks like a HAR file, which is not imported",
+                "write its entries as JSON lines (docs/import.md) for: playhead import --jsonl FILE; or record the agent",
+            )
+        if begin[:1] == b"{":
             raise StoreError(
                 f"{str(source)!r} is no tape; it looks like exchanges as JSON lines",
                 f"nothing was imported; import them with: playhead import --jsonl {shell_word(str(source))}",

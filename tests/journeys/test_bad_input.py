@@ -63,6 +63,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (folder / "garbage.pem").write_bytes(b"\0garbage")
     (folder / "file").write_text("no folder")
     (folder / "lines.jsonl").write_text('{"method": "GET"}\n')
+    (folder / "net.har").write_text('{\n  "log": {"version": "1.2"}\n}\n')
+    (folder / "page.html").write_text("<!doctype html><title>mine</title>")
     taken = folder / "taken"
     open_ca(taken, taken / "ca")
     key, _, certificate = (taken / "private" / "ca.pem").read_bytes().partition(b"-----BEGIN CERT")
@@ -72,6 +74,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "none": folder / "none",
         "file": folder / "file",
         "lines.jsonl": folder / "lines.jsonl",
+        "net.har": folder / "net.har",
+        "page.html": folder / "page.html",
         "garbage.pem": folder / "garbage.pem",
         "faults.yaml": folder / "faults.yaml",
         "missing.yaml": folder / "missing.yaml",
@@ -130,6 +134,8 @@ WRONG: dict[str, tuple[int, str, str]] = {
         "is no tape; it looks like exchanges as JSON lines",
         "playhead import --jsonl ",
     ),
+    "import --store {good} {net.har}": (2, "it looks like a HAR file", "playhead import --jsonl "),
+    "import --store {good} {page.html}": (2, "it looks like a page", "playhead export RUN --tape"),
     "import --store {good} {garbage.pem}": (
         2,
         "no tape that can be read: it does not begin as a tape does\n",

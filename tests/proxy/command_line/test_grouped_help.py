@@ -80,6 +80,9 @@ def test_a_line_of_help_is_whole(command: click.Command) -> None:
         ("record --rnu x -- true", 2, "No such option '--rnu'. Did you mean '--run'?"),
         ("replay --no-sandbx x -- true", 125, "Did you mean '--no-sandbox'?"),
         ("record --xyzzy -- true", 2, "No such option '--xyzzy'.\n"),
+        ("show mine --seq 3", 2, "'--seq'. SEQ is written without it: `playhead show RUN [SEQ]`."),
+        ("replay --run mine -- true", 125, "'--run'. RUN is written without it: `playhead replay "),
+        ("branch r --seq 2 -- true", 2, "Did you mean '--at'?"),
         # a value that was left out
         ("record --run -- python agent.py", 2, "--run needs a value; expected: --run ID -- python agent.py"),
         ("record --run r --store -- true", 2, "--store needs a value; expected: --store DIR -- true"),
