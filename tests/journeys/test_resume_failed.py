@@ -79,3 +79,13 @@ def test_a_command_that_did_not_fail_has_nothing_to_go_on_with(agent: Agent) -> 
     assert refused.returncode == 2
     assert "run 'r' has not crashed: it ended (the command ended with 0)" in refused.stderr
     assert "playhead branch r --at SEQ" in refused.stderr
+
+
+def test_a_later_recording_that_failed_is_named(agent: Agent, upstream: Upstream) -> None:
+    """Of the two of one name it is the one that is meant."""
+    assert agent.run("record", "--run", "r").returncode == 0
+    upstream.failing = {resume_agent.STEPS + 3}
+    assert agent.run("record", "--run", "r").returncode == 1
+    refused = agent.resume()
+    assert refused.returncode == 2
+    assert "playhead resume 'r~2' -- COMMAND" in refused.stderr

@@ -297,10 +297,13 @@ def _require_crashed(store: Store, info: RunInfo, *, or_failed: bool) -> None:
             f"end it with: playhead seal {shell_word(info.id)}; a run that has ended is not resumed",
         )
     if info.status is RunStatus.SEALED and not (or_failed and find_failure(store, info)):
-        raise StoreError(
-            f"run {info.id!r} has not crashed: it ended ({info.end})",
-            f"go on from an exchange of it with: playhead branch {shell_word(info.id)} --at SEQ",
+        newest = next(iter(store.runs.find_recordings(info.id)), info)
+        hint = (
+            f"go on from an exchange of it with: playhead branch {shell_word(info.id)} --at SEQ"
+            if newest.id == info.id or not find_failure(store, newest)
+            else f"the newest recording of that name did, {newest.id!r}: playhead resume {shell_word(newest.id)} -- COMMAND"
         )
+        raise StoreError(f"run {info.id!r} has not crashed: it ended ({info.end})", hint)
     if info.mode != Mode.RECORD.value and info.parent is None:
         raise StoreError(f"run {info.id!r} is no recording ({info.mode})", "record one first")
 
