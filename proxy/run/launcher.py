@@ -435,6 +435,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             )
         receipt = await asyncio.to_thread(build, runtime.store, reloaded)
         written = show(receipt, output, seed, file)
+        _tell_empty_tape(runtime, wanted, run, receipt)
         wanted.told(receipt)
         if is_guess:
             print_status(await asyncio.to_thread(_saved_line, runtime.store, reloaded))
@@ -461,6 +462,15 @@ def _tell_reason(receipt: Receipt, output: Output) -> None:
     if output.quiet and exit_code(receipt) == ExitCode.UNTESTABLE:
         reason = explain_exit(receipt, ExitCode.UNTESTABLE)
         print_status(f"playhead: exit code {ExitCode.UNTESTABLE.value}: {reason}")
+
+
+def _tell_empty_tape(runtime: Runtime, wanted: _Wanted, run: str, receipt: Receipt) -> None:
+    """Say that nothing was tested since the tape has nothing; who reads JSON has the counts."""
+    is_replay = receipt.mode == Mode.PLAYBACK.value and not (wanted.resumes or wanted.branch)
+    if not is_replay or wanted.output.as_json or exit_code(receipt) != ExitCode.UNTESTABLE:
+        return
+    if told := say_tape_is_empty(runtime.store.runs.get(run)):
+        print_status(told)
 
 
 def _is_interrupted(code: int, receipt: Receipt) -> bool:
@@ -743,8 +753,6 @@ def _check_tape(runtime: Runtime, run: str, *, is_chosen: bool) -> str:
         latest = runtime.store.runs.find_latest()
         if latest is None:
             raise EngineError("there is no sealed recording to replay", "record one first")
-        if told := say_tape_is_empty(latest):
-            print_status(told)
         return latest.id
     asked = run
     run, others = (asked, ()) if is_chosen else choose_recording(runtime.store, asked)
@@ -760,8 +768,6 @@ def _check_tape(runtime: Runtime, run: str, *, is_chosen: bool) -> str:
         raise RunOpen(
             f"run {run!r} is still being recorded", f"end it with: playhead seal {shell_word(run)}"
         )
-    if told := say_tape_is_empty(info):
-        print_status(told)
     return run
 
 
