@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -24,10 +24,11 @@ import click
 
 from ...config import Config
 from ...store import RunInfo, Store
-from ...tape.records.events import Event, EventKind
+from ...tape.records.events import EventKind
 from ...tape.shell_words import shell_word
 from ...tape.splicing.bisect_answers import Standing
 from ...timeline.outcomes.outcome import Verdict, read_outcome
+from ...timeline.receipts.command.command_end import find_child_exit
 from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.retention import mark
@@ -68,7 +69,7 @@ class Judge:
         if self.check:
             return Judged(Standing.UNKNOWN, "")
         if not self.by_label:
-            code = _find_code(store.events.of_kind(run, EventKind.NOTED))
+            code = find_child_exit(store.events.of_kind(run, EventKind.NOTED))
             if code is None:
                 return Judged(Standing.UNKNOWN, "it is not known how its command ended")
             return _by_code(code)
@@ -157,14 +158,6 @@ def _run_check(words: tuple[str, ...], variables: Mapping[str, str]) -> int:
 
 def _by_code(code: int) -> Judged:
     return Judged(Standing.BAD if code else Standing.GOOD, f"the command ended with {code}")
-
-
-def _find_code(events: Iterable[Event]) -> int | None:
-    code = None
-    for event in events:
-        if isinstance(found := event.data.get("child_exit"), int):
-            code = found
-    return code
 
 
 def _by_label(config: Config, ran: Ran, files: Files) -> Judged:

@@ -281,7 +281,7 @@ def find_failure(store: Store, info: RunInfo) -> str:
         return ""
     if info.is_only_in_archive:
         return "end is in the archive"
-    code = find_child_exit(store.events.all(info))
+    code = find_child_exit(store.events.of_kind(info, EventKind.NOTED))
     return f"command ended with {code}" if code else ""
 
 

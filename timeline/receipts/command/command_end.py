@@ -187,5 +187,8 @@ def find_command(events: Iterable[Event]) -> tuple[str, ...]:
 
 def find_child_exit(events: Iterable[Event]) -> int | None:
     """Give the exit code of a run's command; None where no launcher started one, or it did not see its end."""
-    codes = (one.data.get("child_exit") for one in events if one.kind is EventKind.NOTED)
-    return next((code for code in codes if isinstance(code, int)), None)
+    code = None
+    for event in events:
+        if event.kind is EventKind.NOTED and isinstance(found := event.data.get("child_exit"), int):
+            code = found
+    return code
