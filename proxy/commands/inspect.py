@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...tape.counted import counted
 from ..standard_streams import print_status
 from .shared_options_and_output import (
     RunName,
@@ -291,8 +292,8 @@ def learn(
             return 0
         write_profile(proposal, write)
         click.echo(
-            f"{write}: a profile with {_count(proposal.places, 'place')}. Tried on both recordings: "
-            f"{_count(proposal.still, 'place')} of the client differ all the same.\n{proposal.played}\n"
+            f"{write}: a profile with {counted(proposal.places, 'place')}. Tried on both recordings: "
+            f"{counted(proposal.still, 'place')} of the client differ all the same.\n{proposal.played}\n"
             f"Read each entry, write its reason, and put `profiles: [{write}]` into the configuration."
         )
         return 0
@@ -300,10 +301,6 @@ def learn(
     learned = learn_from(reading(config_file, store), first, second)
     print_json(learned.to_json()) if as_json else click.echo(render_learned(learned))
     return 0
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 @click.command(short_help="List the profiles of clients, show or test them.")

@@ -16,6 +16,7 @@ import click
 
 from ...config import Config, Listen, Mode
 from ...store import RunInfo, Store
+from ...tape.counted import counted
 from ...tape.diff.divergence_types import one_line
 from ...tape.edits.edit_model_request import change_request
 from ...tape.exchange import Exchange, Request, RequestClass, RunId, Seq
@@ -103,7 +104,7 @@ def ask(config: Config, name: str, question: Question, repeat: Repeat, *, as_jso
     prepared = prepared._replace(branch=reserve(prepared.branch, repeat.caps, one))
     print_status(
         f"playhead: exchange {question.seq} of {prepared.tape.id!r} is sent to {request.host} again,"
-        f" {repeat.times} time{'s' * (repeat.times != 1)}"
+        f" {counted(repeat.times, 'time')}"
     )
     for line in _say_changes(prepared.branch.change):
         print_status(f"  {line}")

@@ -12,6 +12,7 @@ import click
 
 from ...config import Config, Limits
 from ...store import RunInfo, Store
+from ...tape.counted import counted
 from ...tape.diff.divergence_types import one_line
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
@@ -116,7 +117,7 @@ class Spent:
     def show(self, shown: str = "") -> str:
         """Give calls and dollars in a few words."""
         return (
-            f"{self.calls:,} call{'s' * (self.calls != 1)}, {self.show_usd(shown)} USD"
+            f"{counted(self.calls, 'call', grouped=True)}, {self.show_usd(shown)} USD"
             f"{_show_estimated(self)}{show_unpriced(self.unpriced)}"
         )
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ...store import RunInfo, Store
+from ...tape.counted import counted
 from ...tape.exchange import RequestClass
 from ...tape.policy.branch import ModelUse
 from ...tape.policy.limits import NANO
@@ -44,7 +45,7 @@ class Price(NamedTuple):
 
         times: how often it is paid.
         """
-        calls = f"{self.calls:,} call{'s' * (self.calls != 1)}"
+        calls = counted(self.calls, "call", grouped=True)
         if not self.total.requests:
             return f"{calls}, none to a model"
         text = f"{calls}, {show_money(self.total)} USD"

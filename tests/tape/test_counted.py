@@ -14,6 +14,11 @@ def test_one_is_alone(number: int, shown: str) -> None:
     assert counted(number, "answer") == shown
 
 
+def test_thousands_may_be_grouped() -> None:
+    """Where numbers are large."""
+    assert counted(12345, "call", grouped=True) == "12,345 calls"
+
+
 def test_plural_of_its_own() -> None:
     """A noun may have another plural."""
     assert counted(2, "process", "es") == "2 processes"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from ...tape.counted import counted
 from ..show.fit import columns, fit
 from .sums import Bill, Sum
 
@@ -32,13 +33,13 @@ def render_bill(bill: Bill, *, everything: bool = False) -> Iterator[str]:
         yield f"… and {len(rows) - len(shown)} more: --all"
     yield _line("spent", bill.spent)
     if bill.replays or bill.saved_requests:
-        yield _line(f"saved by {_count(bill.replays, 'replay')}", bill.saved)
+        yield _line(f"saved by {counted(bill.replays, 'replay', grouped=True)}", bill.saved)
     yield from _notes(bill)
 
 
 def _heading(bill: Bill) -> str:
     runs = bill.runs[0] if len(bill.runs) == 1 else f"{len(bill.runs)} runs"
-    return f"{runs}, by {bill.by}: {_count(bill.sent, 'request')} on the wire"
+    return f"{runs}, by {bill.by}: {counted(bill.sent, 'request', grouped=True)} on the wire"
 
 
 def _line(name: str, total: Sum) -> str:
@@ -84,13 +85,9 @@ def _notes(bill: Bill) -> Iterator[str]:
     )
     for count, what, text in notes:
         if count:
-            yield fit(f"{_count(count, what)} {text}", WIDTH)
+            yield fit(f"{counted(count, what, grouped=True)} {text}", WIDTH)
     if spent.tokens.written:
         yield f"{_number(spent.tokens.written)} tokens written into caches"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _number(value: int) -> str:

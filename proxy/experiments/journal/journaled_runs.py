@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 from ....config import Config
 from ....store import RunInfo
 from ....store.paths import EXPERIMENTS
+from ....tape.counted import counted
 from ....tape.splicing.bisect_answers import Standing
 from ...errors import EngineError
 from ...operations.open_store import open_store
@@ -168,9 +169,7 @@ class NotedRuns:
         if not self._journal.rows:
             return
         spent, count = self.spent, len(self._earlier)
-        runs = (
-            f"{count} run{'s' * (count != 1)} of it {'are' if count != 1 else 'is'} not made again"
-        )
+        runs = f"{counted(count, 'run')} of it {'are' if count != 1 else 'is'} not made again"
         used = f"it has used {spent.show()}"
         yield f"  goes on with an earlier call that did not come to its end: {runs}, and {used}; --anew begins again"
         yield from self._journal.say_left(self._left)
