@@ -110,6 +110,9 @@ class Records:
         return record_codec.parse(found) if found is not None else None
 
     def _get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
+        first = self._database.read(transaction, table, key)  # nearly always all there is
+        if first is None or len(first) != _PART_BYTES:
+            return first
         parts: list[bytes] = []
         for part in self._database.read_from(transaction, table, key):
             parts.append(part)

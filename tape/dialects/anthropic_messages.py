@@ -188,8 +188,8 @@ def read_usage(usage: Json, model: str | None) -> Usage | None:
     body = as_object(usage)
     if not body:
         return None
-    own = _figures(body)
-    return replace(own, beside=_beside(own, as_objects(as_list(body.get("iterations"))), model))
+    own, iterations = _figures(body), as_objects(as_list(body.get("iterations")))
+    return replace(own, beside=_beside(own, iterations, model)) if iterations else own
 
 
 def _figures(body: JsonObject) -> Usage:

@@ -81,11 +81,14 @@ def spell(data: bytes, url: bytes = b"") -> bytes:
 
     url: one of `_SPELT`.
     """
-    plain = data.replace(b"\\\\", b"\1").replace(b'\\"', b"\0").replace(b'": "', b'":"')
+    is_escaped = b"\\" in data
+    plain = data.replace(b"\\\\", b"\1").replace(b'\\"', b"\0") if is_escaped else data
+    plain = plain.replace(b'": "', b'":"')
     found = []
     for name in _MEMBERS[url]:
         found += [piece.partition(b'"')[0] for piece in plain.split(name)[1:]]
-    return b"".join(found).replace(b"\0", b'\\"').replace(b"\1", b"\\\\")
+    spelt = b"".join(found)
+    return spelt.replace(b"\0", b'\\"').replace(b"\1", b"\\\\") if is_escaped else spelt
 
 
 class Conversations:

@@ -594,13 +594,14 @@ def _align(left: list[Act], rest: list[Act], renaming: Renaming) -> list[Row]:
         # What a model was asked with is told by its answer, too, where an earlier answer made the question another.
         return said, act.asked_key, act.answered_key if act.is_call and act.answered else None
 
+    sorts = [_sort(one) for one in left], [_sort(one) for one in rest]
+    open_ended = any(one.outcome == NO_OUTCOME for one in (*left, *rest))
+
     def alike(at: int, other: int) -> float:
         one, two = left[at], rest[other]
-        if _may_be_same(one, two):
+        if open_ended and _may_be_same(one, two):
             return 0.6
-        if one.is_call != two.is_call or one.kind is not two.kind:
-            return 0.0
-        if one.target[:2] != two.target[:2]:
+        if sorts[0][at] != sorts[1][other]:
             return 0.0
         same = one.target[2] == two.target[2]
         if not one.is_call and not same:
@@ -637,6 +638,11 @@ def _align(left: list[Act], rest: list[Act], renaming: Renaming) -> list[Row]:
             assert row.second is not None
             row.change = _pair_row(row.first, row.second, renaming).change
     return rows
+
+
+def _sort(act: Act) -> tuple[bool, StepKind, str, str]:
+    """Give what two acts that are alike have in common."""
+    return act.is_call, act.kind, *act.target[:2]
 
 
 def _near(one: Act, other: Act) -> bool:

@@ -12,6 +12,7 @@ decision is an edge with its evidence:
 import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from ...tape.dialects.common.untrusted_json import Json
@@ -345,9 +346,10 @@ class Lanes:
                 if asked is not None:
                     return self._begin_asked(call, asked)
             carried = branch if rank.weight == CARRIED else None
-            told = carried is not None and find_repeated(branch.last.context, call.context) > 0
             if same_agent(branch.last, call, continued=True) or (
-                told and keeps_role(branch.last, call)
+                carried is not None
+                and keeps_role(branch.last, call)
+                and find_repeated(branch.last.context, call.context) > 0
             ):
                 return Placed(state, [edge], retry, branch=carried)
             back = self._same_agent(call, pending)
@@ -546,15 +548,18 @@ def _has_answers(items: list[Item]) -> bool:
     return any(one.role == "assistant" for item in items for one in item.messages)
 
 
+def _is_same(one: Item, other: Item) -> bool:
+    """Say whether two items say the same; of one that both contexts have the key is not computed."""
+    return one is other or one.key == other.key
+
+
 def count_same(one: Context, other: Context) -> int:
     """Count the items that two contexts begin with."""
-    most = min(len(one.items), len(other.items))
     same = 0
-    if one.items[:most] is not other.items:
-        while same < most and (
-            one.items[same] is other.items[same] or one.items[same].key == other.items[same].key
-        ):
-            same += 1
+    for old, new in zip(one.items, other.items, strict=False):
+        if old is not new and old.key != new.key:
+            break
+        same += 1
     return same
 
 
@@ -563,7 +568,7 @@ def count_behind_system(one: Context, other: Context) -> tuple[int, int]:
     begins = [count_system(context.items) for context in (other, one)]
     same = 0
     for new, old in zip(other.items[begins[0] :], one.items[begins[1] :], strict=False):
-        if new.key != old.key:
+        if not _is_same(new, old):
             break
         same += 1
     return (begins[0] + same, begins[1] + same) if same else (0, 0)
@@ -597,12 +602,10 @@ def find_repeated(one: Context, other: Context) -> int:
     earlier = one.items[count_system(one.items) :]
     if not earlier or begin == len(items):
         return 0
-    starts = [at for at, item in enumerate(earlier) if item.key == items[begin].key][:_STARTS]
-    for start in starts:
+    starts = (at for at, item in enumerate(earlier) if _is_same(item, items[begin]))
+    for start in islice(starts, _STARTS):
         end = begin + len(earlier) - start
-        if end <= len(items) and all(
-            old.key == new.key for old, new in zip(earlier[start:], items[begin:end], strict=True)
-        ):
+        if end <= len(items) and all(map(_is_same, earlier[start:], items[begin:end])):
             return end
     return 0
 
