@@ -51,6 +51,8 @@ class Faults:
         """Find none yet in a text of this name, whose relative paths start from `base`; None: the working folder."""
         self._name = name
         self.base = base
+        self.show_form: Callable[[str], str] = lambda path: ""
+        """Shows what a value looks like, by its dotted path; empty where nobody knows."""
         self._found: list[tuple[int, int, Fault]] = []
 
     def add(self, line: int, column: int, path: str, text: str) -> None:
@@ -105,6 +107,11 @@ class Value:
         mark = self.node.start_mark
         self._faults.add(mark.line, mark.column, self.path, text)
 
+    def _fault_kind(self, expected: str) -> None:
+        """Note that this is of another kind; show the form of the list that it is in, which tells of its items, too."""
+        form = self._faults.show_form(self.path.partition("[")[0])
+        self.fault(f"expected {expected}, found {self._kind}{form and f'; as in: {form}'}")
+
     def missing(self, key: str, text: str) -> None:
         """Note what is missing here, unless this is no mapping, which has been noted."""
         if self.is_mapping or self.empty:
@@ -147,7 +154,7 @@ class Value:
                 for index, node in enumerate(self.node.value)
             ]
         if not self.empty:
-            self.fault(f"expected {expected}, found {self._kind}")
+            self._fault_kind(expected)
         return []
 
     def entries(self, known: tuple[str, ...] | None = None) -> "list[Entry]":
@@ -157,7 +164,7 @@ class Value:
         """
         entries: dict[str, Entry] = {}
         if not self.is_mapping and not self.empty:
-            self.fault(f"expected a mapping, found {self._kind}")
+            self._fault_kind("a mapping")
         for key_node, value_node in self.node.value if self.is_mapping else ():
             if (entry := self._entry(key_node, value_node)) is None:
                 continue

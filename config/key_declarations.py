@@ -13,7 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from .document import Fields, Value
+import yaml
+
+from .document import MAX_BYTES, Fields, Value
 from .parse_values import parse_place
 
 SCALAR: Mapping[str, Any] = {"type": ["string", "number", "boolean"]}
@@ -54,6 +56,30 @@ def keys_of(section: type) -> Mapping[str, tuple[str, Key]]:
         key = one.metadata["key"]
         found[key.name or one.name] = one.name, key
     return found
+
+
+def show_form(section: type, path: str) -> str:
+    """Show in one line what a value of a key looks like: the first of its example, or its keys; empty for a plain one.
+
+    path: dotted names from the section down.
+    """
+    name, _, below = path.partition(".")
+    found = keys_of(section).get(name)
+    if found is None:
+        return ""
+    key = found[1]
+    if below:
+        inner = show_form(key.section, below) if key.section is not None else ""
+        return inner and f"{name}: {{{inner}}}"
+    if key.example:
+        tree = yaml.safe_load(key.example)
+        first = tree[:1] if isinstance(tree, list) else dict([*tree.items()][:1])
+        shown = yaml.safe_dump(first, default_flow_style=True, sort_keys=False, width=MAX_BYTES)
+        return f"{name}: {shown.strip()}"
+    if key.section is None:
+        return ""
+    names = [*keys_of(key.section)][:3]
+    return f"{name}: {{{', '.join(f'{one}: ...' for one in names)}}}"
 
 
 def read_section[T](section: type[T], value: Value) -> T:

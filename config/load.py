@@ -11,12 +11,13 @@ folder mean the same store; in flags they are relative to the working folder, as
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from .contradictions import Said, find_contradictions, find_hidden
 from .document import MAX_BYTES, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
-from .key_declarations import keys_of, read_section
+from .key_declarations import keys_of, read_section, show_form
 from .parse_values import is_loopback, parse_new_run_name, parse_version, show
 from .schema import (
     CONFIG_VERSION,
@@ -83,6 +84,7 @@ def loads(text: str, name: str = "<string>", base: Path | None = None) -> Config
     if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
         raise _too_long(name)
     faults = Faults(name, base)
+    faults.show_form = partial(show_form, Config)
     value = parse_document(text, faults)
     default = Config()
     config = default if base is None else replace(default, store=base / default.store)

@@ -43,6 +43,7 @@ from playhead.config import (
     parse_match,
 )
 from playhead.config.document import MAX_BYTES
+from playhead.config.key_declarations import keys_of, show_form
 
 PATTERN = "POST https://api.example.com/v1/*"
 MATCH = parse_match(PATTERN)
@@ -687,6 +688,33 @@ def test_a_fault_has_its_place_and_says_what_would_be_right(text: str, begins: s
         loads(text, "f")
     assert [str(fault)[2:][: len(begins)] for fault in caught.value.faults] == [begins]
     assert str(caught.value).startswith("f:")
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("redact: x-internal-token", "redact: [{header: x-internal-token}]"),
+        ("redact: [x-internal-token]", "redact: [{header: x-internal-token}]"),
+        ("limits: 5", "limits: {calls: 500}"),
+        ("playback: latest", "playback: {run: ..., inference: ..., reads: ...}"),
+        (
+            "classes: {read: GET https://a}",
+            "classes: {read: ['POST https://search.example.com/query']}",
+        ),
+        ("upstream_proxy: {no_proxy: a}", "upstream_proxy: {no_proxy: [corp.example.com]}"),
+    ],
+)
+def test_a_value_of_another_kind_is_shown_the_form_that_is_read(text: str, form: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        loads(text)
+    assert str(error.value).endswith(f"; as in: {form}")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (_, key) in keys_of(Config).items() if key.example]
+)
+def test_a_form_that_is_shown_is_read(name: str, tmp_path: Path) -> None:
+    loads(show_form(Config, name), base=tmp_path)
 
 
 def test_a_limit_on_money_needs_prices(monkeypatch: pytest.MonkeyPatch) -> None:
