@@ -6,7 +6,15 @@ transactions, from any thread and any process.
 """
 
 from .encryption.key import StoreKey, find_key, make_key_file, read_key
-from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
+from .errors import (
+    LogCorrupt,
+    NoStore,
+    RunOpen,
+    StoreError,
+    StoreTooNew,
+    StoreUnwritable,
+    UnknownRun,
+)
 from .folder_ownership import (
     make_own_folder,
     require_own_contents,
@@ -26,6 +34,7 @@ __all__ = [
     "Ingest",
     "LogCorrupt",
     "Made",
+    "NoStore",
     "Owner",
     "Record",
     "RunInfo",

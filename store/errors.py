@@ -1,6 +1,7 @@
 """The errors of a store.
 
 StoreError          path, and what to do
+  NoStore           nothing was ever stored there
   StoreTooNew       written by a newer version
   StoreUnwritable   read-only, full, or not ours
   UnknownRun        no such run; carries the nearest names
@@ -8,11 +9,29 @@ StoreError          path, and what to do
   LogCorrupt        a record cannot be read; names run and number
 """
 
+from pathlib import Path
+
 from .. import PlayheadError
+from .paths import DATA, LOG
+
+_USUAL = ".playhead"
+"""The store in a folder, where nobody says otherwise."""
 
 
 class StoreError(PlayheadError):
     """The store cannot do what was asked."""
+
+
+class NoStore(StoreError):
+    """There is no store in a folder."""
+
+    def __init__(self, path: Path) -> None:
+        """Say so; name the store inside, where the folder that has it was named."""
+        inside = path / _USUAL
+        advice = "record a run first (`playhead record -- COMMAND`), or name another with --store"
+        if (inside / LOG / DATA).is_file():
+            advice = f"one is in it: --store {inside}"
+        super().__init__(f"no store at {path}", advice)
 
 
 class StoreTooNew(StoreError):

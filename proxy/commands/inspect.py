@@ -47,10 +47,9 @@ def runs(
     tree: bool,
 ) -> int:
     """List all runs, oldest first, or those that match."""
-    from ...store import StoreError
+    from ...store import NoStore
     from ...timeline import render_runs
     from ...timeline.outcomes.outcome import outcome_json, read_outcome
-    from ...timeline.receipts.render_text import render_no_store
     from ...timeline.show.run_tree import find_role, render_tree
     from ..operations.open_store import open_store
 
@@ -70,14 +69,12 @@ def runs(
                     click.echo(line)
                 return 0
             outcomes = {run.number: read_outcome(opened, run) for run in listed}
-    except StoreError as error:
-        if not str(error).startswith("no store"):
-            raise
+    except NoStore as error:
         listed, outcomes = [], {}
         if as_json:
-            print_status(f"playhead: no store at {config.store}")
+            print_status(f"playhead: {error}")
         else:
-            click.echo(render_no_store(config.store))
+            click.echo(f"no runs yet, as there is {error}: {error.hint}")
             return 0
     if as_json:
         print_json(

@@ -16,7 +16,7 @@ import lmdb
 from ..encryption.choose import choose_cipher
 from ..encryption.cipher import StoreCipher
 from ..encryption.key import ID_BYTES, VARIABLE, StoreKey
-from ..errors import StoreError, StoreTooNew, StoreUnwritable
+from ..errors import NoStore, StoreError, StoreTooNew, StoreUnwritable
 from ..folder_ownership import make_own_folder, require_own_file, require_own_folder
 from ..lmdb_keys import (
     CHECK_ROW,
@@ -93,9 +93,7 @@ def _find_folder(path: Path, folder: Path, readonly: bool) -> None:
             # What agents and customers said is nobody else's to read on this machine.
             make_own_folder(folder)
         elif not holds_data(folder):
-            raise StoreError(
-                f"no store at {path}", "name another with --store, or record a run first"
-            )
+            raise NoStore(path)
     except OSError as error:
         raise _unopened(path, error) from error
 
@@ -162,7 +160,7 @@ def _check_format(database: Database, key: StoreKey | None, *, alone: bool) -> N
     if found is None and database.writable:
         database.writer.call(lambda transaction: _make(database, transaction))
     elif found is None:
-        raise StoreError(f"no store at {database.path}", "record a run first")
+        raise NoStore(database.path)
     if found is not None:
         check_current(database.path, database.environment, found)
         _check_key(database, key, alone=alone)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import lmdb
 
-from ..errors import StoreError, StoreUnwritable
+from ..errors import NoStore, StoreUnwritable
 from ..lmdb.lock import StoreLock, hold_alone
 from ..lmdb.open import holds_data, open_environment, open_tables, read_check
 from ..lmdb_keys import ERASED_ROW
@@ -38,7 +38,7 @@ def compact(
     """
     folder, target = path / LOG, path / COMPACTED
     if not holds_data(folder):
-        raise StoreError(f"no store at {path}", "name another with --store")
+        raise NoStore(path)
     lock = hold_alone(path, "compaction") if held is None else StoreLock(None)
     try:
         shutil.rmtree(target, ignore_errors=True)

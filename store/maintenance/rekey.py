@@ -20,7 +20,7 @@ from ...tape.records.codec import BadRecord
 from ..encryption.choose import choose_cipher
 from ..encryption.cipher import StoreCipher
 from ..encryption.key import StoreKey
-from ..errors import LogCorrupt, StoreError, StoreUnwritable
+from ..errors import LogCorrupt, NoStore, StoreUnwritable
 from ..lmdb.lock import hold_alone
 from ..lmdb.open import (
     check_current,
@@ -80,9 +80,7 @@ def rekey(
     """
     try:
         if not holds_data(path / LOG):
-            raise StoreError(
-                f"no store at {path}", "name another with --store, or record a run first"
-            )
+            raise NoStore(path)
         lock = hold_alone(path, "rekey")
         try:
             return _rekey(path, before, after, progress, originals=originals and after is not None)
@@ -151,7 +149,7 @@ def _read_check(path: Path) -> bytes:
     with open_environment(path / LOG, readonly=True) as environment:
         found = read_format(path, environment)
         if found is None:
-            raise StoreError(f"no store at {path}", "record a run first")
+            raise NoStore(path)
         check_current(path, environment, found)
         return read_check(environment)
 

@@ -21,7 +21,7 @@ from ...tape.records.codec import BadRecord, pack_map, unpack
 from ..encryption.choose import choose_cipher
 from ..encryption.cipher import StoreCipher
 from ..encryption.key import StoreKey
-from ..errors import LogCorrupt, StoreError, StoreUnwritable
+from ..errors import LogCorrupt, NoStore, StoreUnwritable
 from ..lmdb.lock import hold_alone
 from ..lmdb.open import (
     holds_data,
@@ -129,7 +129,7 @@ def upgrade(
     """
     try:
         if not holds_data(path / LOG):
-            raise StoreError(f"no store at {path}", "name another with --store")
+            raise NoStore(path)
         lock = hold_alone(path, "upgrade")
         try:
             with open_environment(path / LOG, readonly=False, power=True) as environment:
@@ -153,7 +153,7 @@ def _upgrade(
 ) -> Upgraded:
     found = read_format(path, environment)
     if found is None:
-        raise StoreError(f"no store at {path}", "name another with --store")
+        raise NoStore(path)
     cipher = choose_cipher(key)
     if (check := read_check(environment)) != cipher.check:
         raise wrong_key(path, check, key)

@@ -8,7 +8,6 @@ import codecs
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from ...config import Mode
@@ -64,14 +63,6 @@ def show_text(body: bytes) -> str:
     """Give the beginning of a body as text that is safe to show: no control characters but line ends and tabs."""
     text = body[:MAX_SHOWN_BYTES].decode("utf-8", "backslashreplace")
     return show_visibly(text, "\n\t")
-
-
-def render_no_store(store: Path) -> str:
-    """Say that there are no runs, since there is no store where one was looked for."""
-    return (
-        f"no runs yet, as there is no store at {store}: record one with `playhead record -- COMMAND`, or name"
-        " another store with --store"
-    )
 
 
 def render_runs(runs: Sequence[RunInfo], outcomes: Mapping[int, str] | None = None) -> str:

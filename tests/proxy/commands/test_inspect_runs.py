@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.cli import main
+from playhead.store import Store
 
 
 @pytest.mark.parametrize("json", [False, True])
@@ -21,6 +22,17 @@ def test_a_store_that_is_not_there_is_said_to_be_none(
     assert ("[]" in said.out) is json
     assert json or "--store" in said.out
     assert not (tmp_path / "nosuch").exists()
+
+
+@pytest.mark.parametrize("words", [["runs"], ["show", "mine"], ["verify"]])
+def test_the_store_in_the_folder_that_was_named_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    Store.open(tmp_path / ".playhead").close()
+    with pytest.raises(SystemExit):
+        main([*words, "--store", str(tmp_path)])
+    said = capfd.readouterr()
+    assert f"one is in it: --store {tmp_path / '.playhead'}" in said.out + said.err
 
 
 @pytest.mark.parametrize("words", [["runs"], ["show", "mine"], ["record", "--", "true"]])
