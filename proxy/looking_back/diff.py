@@ -8,10 +8,11 @@ import click
 from ...config import Config
 from ...tape.canonical.canonical_request import rules_of
 from ...timeline.diff.acts import read_acts
-from ...timeline.diff.compare import Row, compare_acts
+from ...timeline.diff.compare import compare_acts
 from ...timeline.diff.diff_json import diff_json
 from ...timeline.diff.differing_json_paths import Places, find_places
 from ...timeline.diff.render import Names, render_diff
+from ...timeline.diff.row import Row
 from ...timeline.state.calls_before import Exchanges
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs

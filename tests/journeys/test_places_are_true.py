@@ -30,9 +30,10 @@ from playhead.tests.support.counts import FULL
 from playhead.tests.support.dialects import make_request, make_response, make_stream
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
-from playhead.timeline.diff.compare import Change, compare_acts
+from playhead.timeline.diff.compare import compare_acts
 from playhead.timeline.diff.compare_trees import Place
 from playhead.timeline.diff.differing_json_paths import find_places
+from playhead.timeline.diff.row import Change
 
 LONG = "Please look at it once more and say what you find, one thing after the other. " * 4
 WORDS = ("mug", "cup", "bowl", "plate", "spoon", "fork", "knife", "glass")

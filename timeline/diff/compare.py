@@ -5,97 +5,30 @@
 2. What is behind it is aligned in order: by what is asked and answered, by what is asked, by likeness in the gaps.
 3. Ids and times that are made anew (`made_anew.py`) are the same if each of one run stands for one of the other, from first to last, and
    both first appear in answers, at the same place.
-4. A difference follows from an earlier one if an edge leads from that to it, or if a value of it is in what was asked; else it is a
-   root. Each says on what it rests.
+4. Which differences follow from which is said by `find_causes.py`.
 """
 
 import json
-import re
-from calendar import day_abbr, day_name, month_abbr, month_name
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
-from functools import lru_cache
 
 from ...tape.dialects.common.untrusted_json import Json, find_json
 from ...tape.diff.align import align_in_order
-from ..blame.distinctive_values import is_telling
 from ..state.calls_before import NO_OUTCOME
-from ..steps.step import Evidence, StepKind
-from .acts import Act, Said, Settings, likeness
+from ..steps.step import StepKind
+from .acts import Act, Said, likeness
 from .align_lists import align_lists
+from .compare_settings import pair_settings, same_settings
+from .find_causes import explain
 from .made_anew import Anew, find_anew
-from .renaming import FEW_DIGITS, Pair, Renaming
+from .pair_ids import pair_ids, zip_tokens
+from .renaming import Pair, Renaming
+from .row import Change, Row
 
-_WORD = re.compile(r"[\w.-]{3,}")
-_MONTHS = "|".join(filter(None, (*month_name, *month_abbr)))
-_DAYS = "|".join((*day_name, *day_abbr))
-DATE = re.compile(
-    rf"\b(?:[0-9]{{1,2}}(?:st|nd|rd|th)?\s+)?(?:{_MONTHS})\b\.?(?:\s+[0-9]{{1,2}}(?:st|nd|rd|th)?\b(?![.,]?[0-9%]))?(?:,?\s+(?:19|20)[0-9]{{2}}\b)?"
-    rf"|\b(?:{_DAYS})\b"
-    r"|\b[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}(?![0-9])|\b[0-9]{1,2}[/.][0-9]{1,2}[/.](?:19|20)[0-9]{2}\b"
-    r"|T?(?<![0-9:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:\s*[aApP][mM]\b)?(?:Z|\s*UTC|[+-][0-9]{2}:?[0-9]{2})?(?![0-9:])"
-)
-"""A date or a time of day, as a prompt states it."""
-_TOLD = 64 * 1024
-"""Characters of a text in which words and lines are looked for."""
-_PROMPT = 1024 * 1024
-"""Characters of a system prompt in which ids and dates are looked for."""
-_AS_FAR_S = 5.0
-"""By how much two times of answers that are as long after their requests may differ."""
-_WORDS = 2000
-"""Words of a difference that are looked for in what comes later."""
+_MOST = 1024 * 1024
+"""Characters of a JSON text in which ids are named by their places."""
 _AHEAD = 512
 """Acts that one may have come before, that was under way at the same time."""
-
-
-class Change(StrEnum):
-    """How an act of one run is in the other."""
-
-    SAME = "same"
-    ASKED = "asked otherwise"
-    ANSWERED = "answered otherwise"
-    MOVED = "moved"
-    ONLY_FIRST = "only in the first"
-    ONLY_SECOND = "only in the second"
-
-
-@dataclass(slots=True)
-class Cause:
-    """The earlier difference that one follows from."""
-
-    first: str
-    """Place in the first run, or empty."""
-    second: str
-    evidence: Evidence
-    rule: str
-
-
-@dataclass(slots=True)
-class Row:
-    """An act of one run beside its partner in the other."""
-
-    first: Act | None
-    second: Act | None
-    change: Change = Change.SAME
-    cause: Cause | None = None
-    """None of a root, and of what is the same."""
-    converges: bool = False
-    """Whether it asks and is answered the same again, after what was said before differed."""
-    agreed: set[tuple[str, str]] = field(default_factory=set)
-    """Ids of the two acts that stand for each other, of what is not the same."""
-    at_odds: set[tuple[str, str]] = field(default_factory=set)
-    """Ids and times at one place of which one does not stand for the other."""
-    renaming: Renaming | None = None
-    """Of the runs, if the two acts are not the same."""
-    known: int = 0
-    """How many ids had a partner when they were asked."""
-
-    @property
-    def is_root(self) -> bool:
-        """Whether it differs by itself."""
-        return self.change is not Change.SAME and self.cause is None
 
 
 @dataclass(slots=True)
@@ -143,7 +76,7 @@ def compare_acts(first: list[Act], second: list[Act]) -> Compared:
             compared.divergence = _divergence(row, walk, left, rest)
     elif walk.answer is not None:
         compared.divergence = _divergence(walk.answer, walk, left, rest)
-    _explain(rows)
+    explain(rows)
     for one in rows:
         compared.counts[one.change.value] = compared.counts.get(one.change.value, 0) + 1
     return compared
@@ -295,9 +228,9 @@ def same_question(one: Act, other: Act, renaming: Renaming) -> bool:
     found = _pairs(one.asked, other.asked)
     if found is None:
         return equal
-    pairs = [*_zip(one.target.tokens, other.target.tokens, begins=False), *found]
+    pairs = [*zip_tokens(one.target.tokens, other.target.tokens, begins=False), *found]
     if one.settings is not None and other.settings is not None:
-        pairs += _setting_pairs(one.settings, other.settings)
+        pairs += pair_settings(one.settings, other.settings)
     return renaming.fits(pairs) or equal
 
 
@@ -318,7 +251,7 @@ def same_answer(one: Act, other: Act, renaming: Renaming) -> bool:
     pairs = _pairs(one.answered, other.answered)
     if ends[0][0] != ends[1][0] or pairs is None:
         return False
-    if not renaming.fits([*_zip(ends[0][1], ends[1][1], begins=True), *pairs]):
+    if not renaming.fits([*zip_tokens(ends[0][1], ends[1][1], begins=True), *pairs]):
         return False
     _note_id(one, other, renaming)
     return True
@@ -342,23 +275,23 @@ def _note_ids(row: Row, renaming: Renaming) -> None:
         if not (first.begins and second.begins):
             continue
         makes = first.makes and second.makes
-        for pair in _zip(*_same_places(first, second), begins=True, makes=makes):
+        for pair in zip_tokens(*_same_places(first, second), begins=True, makes=makes):
             (row.agreed if renaming.fits([pair]) else row.at_odds).add(pair[:2])
     row.agreed |= _known(one.answered, renaming)
 
 
 def _asked_pairs(one: Act, other: Act) -> list[Pair]:
     """Give the ids and times of two requests that are at the same places, whatever else in them differs."""
-    pairs = _zip(one.target.tokens, other.target.tokens, begins=False)
+    pairs = zip_tokens(one.target.tokens, other.target.tokens, begins=False)
     for first, second in _partners(one.asked, other.asked):
         if one.first_item != other.first_item and _form(first) != _form(second):
             continue  # they may be of two turns
         begins, makes = first.begins and second.begins, first.makes and second.makes
-        pairs += _zip(*_same_places(first, second), begins=begins, makes=makes)
+        pairs += zip_tokens(*_same_places(first, second), begins=begins, makes=makes)
         if first.call and second.call:
-            pairs += _id_pairs(first.call, second.call, begins=True)
+            pairs += pair_ids(first.call, second.call, begins=True)
     if one.settings is not None and other.settings is not None:
-        pairs += _setting_pairs(one.settings, other.settings)
+        pairs += pair_settings(one.settings, other.settings)
     return pairs
 
 
@@ -406,7 +339,7 @@ def _same_places(first: Said, second: Said) -> tuple[tuple[Anew, ...], tuple[Ane
 
 
 def _json_of(text: str) -> Json:
-    if len(text) > _PROMPT or text.lstrip()[:1] not in ("{", "["):
+    if len(text) > _MOST or text.lstrip()[:1] not in ("{", "["):
         return None
     return find_json(text.encode("utf-8", "surrogatepass"))
 
@@ -443,93 +376,11 @@ def _leaves(tree: Json, place: str) -> Iterator[tuple[str, str]]:
         yield place, json.dumps(tree, ensure_ascii=False)
 
 
-def same_settings(one: Settings | None, other: Settings | None) -> bool:
-    """Say whether two model calls ask with the same beside their messages; whether ids fit is not asked here."""
-    if one is None or other is None:
-        return one is other
-    return not _differing(one, other)
-
-
-def _differing(one: Settings, other: Settings) -> list[str]:
-    """Name what differs between the settings of two model calls."""
-    names = ["model"] if one.model != other.model else []
-    if one.beside != other.beside:
-        sides = one.beside, other.beside
-        names += [
-            name
-            for name in {**one.beside, **other.beside}
-            if _shown(sides[0], name)[0] != _shown(sides[1], name)[0]
-        ]
-    if {link[0] for link in one.links} != {link[0] for link in other.links}:
-        names += sorted({link[0] for link in one.links} ^ {link[0] for link in other.links})
-    return names if same_prompt(one.system, other.system) else [*names, "system"]
-
-
-def _shown(beside: dict[str, str], name: str) -> tuple[str, tuple[Anew, ...]]:
-    """Give a member of a request with a constant for its ids and times, and these."""
-    return _beside_form(f"{json.dumps(name)}: {beside[name]}") if name in beside else ("", ())
-
-
-@lru_cache(256)
-def _beside_form(text: str) -> tuple[str, tuple[Anew, ...]]:
-    return find_anew(text)
-
-
-def _setting_pairs(one: Settings, other: Settings) -> list[Pair]:
-    """Give the ids and times in the settings of two model calls that are the same otherwise."""
-    prompts = (_prompt_form(side.system)[1] for side in (one, other))
-    # What day it is does not count, and what the prompt says of it may be sent.
-    pairs = [
-        pair._replace(may_begin=pair.may_begin or pair.is_time)
-        for pair in _zip(*prompts, begins=False)
-    ]
-    if one.beside != other.beside:
-        for name, text in one.beside.items():
-            if other.beside.get(name) != text:
-                tokens = (_shown(side.beside, name)[1] for side in (one, other))
-                pairs += _zip(*tokens, begins=False)
-    for link, there in zip(one.links, other.links, strict=False):
-        pairs += _id_pairs(link[1], there[1], begins=link[2])
-    return pairs
-
-
-def _id_pairs(one: str, other: str, *, begins: bool) -> list[Pair]:
-    """Give two ids as they are in texts, where a prefix as `resp_` is none of it."""
-    (form, tokens), (form_there, tokens_there) = find_anew(one), find_anew(other)
-    if form == form_there and tokens:
-        return [
-            pair._replace(may_begin=begins, is_counted=False)
-            for pair in _zip(tokens, tokens_there, begins=begins)
-        ]
-    return [Pair(one, other, begins)]
-
-
 def _note_id(one: Act, other: Act, renaming: Renaming) -> None:
     """Note that the answer of one stands for that of the other, where later requests may name it."""
     if one.answer_id and other.answer_id:
-        for pair in _id_pairs(one.answer_id, other.answer_id, begins=True):
+        for pair in pair_ids(one.answer_id, other.answer_id, begins=True):
             renaming.fits([pair])
-
-
-def same_prompt(one: str, other: str) -> bool:
-    """Say whether two system prompts are the same, but for ids, dates and times of day; whether ids fit is not asked here."""
-    return one == other or _prompt_form(one)[0] == _prompt_form(other)[0]
-
-
-@lru_cache(64)
-def _prompt_form(text: str) -> tuple[str, tuple[Anew, ...]]:
-    """Give a system prompt with a constant for ids, dates and times of day, and its ids."""
-    shown, tokens = find_anew(text[:_PROMPT])
-    return DATE.sub("0", shown) + text[_PROMPT:], tokens
-
-
-def _told_apart(one: str, other: str) -> object:
-    """Give in what two system prompts differ, dates and times aside: the same where a clock in one of them goes on."""
-    lines, others = (Counter(text[:_TOLD].splitlines()) for text in (one, other))
-    gone, come = lines - others, others - lines
-    return tuple(
-        tuple(sorted(_prompt_form(line)[0] for line in side.elements())) for side in (gone, come)
-    )
 
 
 def _pairs(one: list[Said], other: list[Said]) -> list[Pair] | None:
@@ -543,47 +394,14 @@ def _pairs(one: list[Said], other: list[Said]) -> list[Pair] | None:
         if len(first.tokens) != len(second.tokens) or bool(first.call) != bool(second.call):
             return None
         if first.call and second.call:
-            pairs += _id_pairs(first.call, second.call, begins=True)
-        pairs += _zip(
+            pairs += pair_ids(first.call, second.call, begins=True)
+        pairs += zip_tokens(
             first.tokens,
             second.tokens,
             begins=first.begins and second.begins,
             makes=first.makes and second.makes,
         )
     return pairs
-
-
-def _zip(
-    one: tuple[Anew, ...], other: tuple[Anew, ...], *, begins: bool, makes: bool = False
-) -> list[Pair]:
-    return [
-        Pair(
-            first.text,
-            second.text,
-            _may_begin(first, second, begins=begins, makes=makes),
-            first.is_time or second.is_time,
-            first.is_counted and second.is_counted,
-            first.label,
-        )
-        for first, second in zip(one, other, strict=False)
-    ]
-
-
-def _may_begin(first: Anew, second: Anew, *, begins: bool, makes: bool) -> bool:
-    """Say whether one may stand for the other from here on.
-
-    begins: they are in answers. Who answers makes ids, but not every time: a departure is one that somebody chose.
-    """
-    if first.is_counted or second.is_counted:
-        return makes and first.is_named and second.is_named
-    if first.is_own and second.is_own:
-        return True
-    if not begins or not (first.is_time or second.is_time):
-        return begins
-    if first.ahead_s is None or second.ahead_s is None:
-        return first.is_made and second.is_made
-    is_as_far = abs(first.ahead_s - second.ahead_s) <= _AS_FAR_S
-    return is_as_far or (first.is_made and second.is_made)
 
 
 def _align(left: list[Act], rest: list[Act], renaming: Renaming) -> list[Row]:
@@ -678,153 +496,3 @@ def _is_parallel(
         if not commute(*here, left) and not commute(*there, rest):
             return False
     return True
-
-
-# What follows from what
-
-
-@dataclass(slots=True)
-class _Side:
-    """What differs on one side so far."""
-
-    changed: dict[int, Row] = field(default_factory=dict)
-    """Rows by seq."""
-    words: dict[str, Row] = field(default_factory=dict)
-    """Words that the other side was not told, by the row whose answer had them."""
-    lanes: dict[int, Row] = field(default_factory=dict)
-    """The first difference in each lane."""
-    asked: dict[bytes, Row] = field(default_factory=dict)
-    """Requests that were answered otherwise."""
-
-
-def _explain(rows: list[Row]) -> None:
-    """Find what each difference follows from."""
-    sides = _Side(), _Side()
-    settings: dict[object, Row] = {}
-    for row in rows:
-        acts = row.first, row.second
-        if row.change is not Change.SAME:
-            row.cause = _find_cause(row, sides, settings)
-        elif row.first is not None and row.first.is_call:
-            row.converges = row.first.lane in sides[0].lanes
-        if row.change is Change.SAME:
-            continue
-        for side, act, other in zip(sides, acts, acts[::-1], strict=True):
-            if act is None:
-                continue
-            side.changed[act.seq] = row
-            side.lanes.setdefault(act.lane, row)
-            if row.change is Change.ANSWERED:
-                side.asked[act.asked_key] = row
-            told = _words_of(act.answered) - _words_of(other.answered if other else [])
-            for word in sorted(told)[:_WORDS]:
-                side.words.setdefault(word, row)
-
-
-def _find_cause(row: Row, sides: tuple[_Side, _Side], settings: dict[object, Row]) -> Cause | None:
-    acts = row.first, row.second
-    new = _new_settings(row, settings)
-    if new is not None:
-        return new[0]
-    for side, act in zip(sides, acts, strict=True):
-        if act is None:
-            continue
-        for edge in act.edges:
-            before = side.changed.get(edge.source)
-            if before is not None and before is not row and _matters(before, act, side):
-                return _cause(before, edge.evidence, edge.rule)
-    if row.change is Change.ANSWERED:
-        for side, act in zip(sides, acts, strict=True):
-            if act is not None and act.is_call and act.lane in side.lanes:
-                return _cause(side.lanes[act.lane], Evidence.INFERRED, "its context differs")
-        return None
-    return _asked_again(row, sides) or _by_value(row, sides)
-
-
-def _asked_again(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
-    """Find the same request before, on the side that has this one alone, that was answered otherwise."""
-    for side, act, other in zip(
-        sides, (row.first, row.second), (row.second, row.first), strict=True
-    ):
-        if act is None or other is not None or act.is_call:
-            continue
-        before = side.asked.get(act.asked_key)
-        if before is not None:
-            return _cause(before, Evidence.INFERRED, "asked again, after another answer")
-    return None
-
-
-def _matters(before: Row, act: Act, side: _Side) -> bool:
-    """Say whether a difference can be why an act differs: an answer that is the same on both sides cannot."""
-    if before.change is not Change.ASKED or before.first is None or before.second is None:
-        return True
-    return before.first.answered_key != before.second.answered_key or act.lane in side.lanes
-
-
-def _by_value(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
-    acts = row.first, row.second
-    for side, act, other in zip(sides, acts, acts[::-1], strict=True):
-        if act is None or not side.words:
-            continue
-        told = _words_of(act.asked) | _telling_words(act.target.path)
-        if other is not None:
-            told -= _words_of(other.asked) | _telling_words(other.target.path)
-        word = next((one for one in sorted(told, key=len, reverse=True) if one in side.words), None)
-        if word is not None:
-            evidence = Evidence.RECORDED if is_telling(word) else Evidence.INFERRED
-            return _cause(side.words[word], evidence, f"{word[:60]!r} is from its answer")
-    return None
-
-
-def _new_settings(row: Row, settings: dict[object, Row]) -> tuple[Cause | None] | None:
-    """Say whether what a model is asked with beside its messages differs: the first time that is a root, then it follows from that."""
-    one, other = row.first, row.second
-    if one is None or other is None or same_settings(one.settings, other.settings):
-        return None
-    if one.settings is None or other.settings is None:
-        return None
-    names = _differing(one.settings, other.settings)
-    differing = tuple(
-        _told_apart(one.settings.system, other.settings.system)
-        if name == "system"
-        else (name, _setting(one.settings, name), _setting(other.settings, name))
-        for name in names
-    )
-    before = settings.setdefault(differing, row)
-    if before is row:
-        return (None,)
-    return (_cause(before, Evidence.RECORDED, f"the same {', '.join(names)} as there"),)
-
-
-def _setting(settings: Settings, name: str) -> str:
-    if name == "model":
-        return settings.model or ""
-    return settings.beside.get(name) or repr([link[1] for link in settings.links])
-
-
-def _cause(before: Row, evidence: Evidence, rule: str) -> Cause:
-    first, second = before.first, before.second
-    return Cause(
-        first.place if first is not None else "",
-        second.place if second is not None else "",
-        evidence,
-        rule,
-    )
-
-
-def _words_of(parts: list[Said]) -> set[str]:
-    return {word for part in parts for word in _telling_words(part.text[:_TOLD])}
-
-
-def _telling_words(text: str) -> set[str]:
-    """Give the words of a text, and the numbers that have enough digits to be no coincidence."""
-    return {
-        word
-        for word in _WORD.findall(text)
-        if any(map(str.isalpha, word)) or sum(map(str.isdigit, word)) > FEW_DIGITS
-    }
-
-
-def roots(rows: Iterable[Row]) -> Iterator[Row]:
-    """Give the differences that follow from no other."""
-    return (row for row in rows if row.is_root)

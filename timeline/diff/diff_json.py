@@ -3,9 +3,10 @@
 from typing import Any
 
 from .acts import Act, says
-from .compare import Change, Compared, Row
+from .compare import Compared
 from .differing_json_paths import Places
 from .render import FindPlaces, Names
+from .row import Change, Row
 
 _TEXT = 500
 PLACED = 500

@@ -24,9 +24,9 @@ from ..steps.split_messages import PROMPTS, Split, split_body
 from ..steps.websocket_calls import find_call
 from .acts import Act, Said
 from .align_lists import Pair, align_lists
-from .compare import Change, Row
 from .compare_trees import Place, TreeComparison, make_place
 from .fields_beyond_dialect import MAY_VARY, counted_parts
+from .row import Change, Row
 from .stand_ins import StandIns
 
 _MOST = 64 * 1024 * 1024

@@ -10,9 +10,10 @@ from ...tape.diff.request_differences import common_prefix
 from ...tape.exchange import Seq
 from ..show.fit import fit, pad
 from .acts import Act, says
-from .compare import Change, Compared, Row
+from .compare import Compared
 from .compare_trees import Place
 from .differing_json_paths import Places
+from .row import Change, Row
 
 WIDTH = 80
 _PLACE = 6

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from ...tape.diff.request_differences import common_prefix
-from .compare import DATE, Row
+from .compare_settings import DATE
 from .made_anew import Anew, Span, Told, find_spans
+from .row import Row
 
 _MOST = 1024 * 1024
 """Characters of a text up to which ids and times are looked for in it."""

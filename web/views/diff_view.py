@@ -7,10 +7,11 @@ from typing import Any
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import Rules
 from ...timeline.diff.acts import Act, read_acts, says
-from ...timeline.diff.compare import Change, Compared, Row, compare_acts
+from ...timeline.diff.compare import Compared, compare_acts
 from ...timeline.diff.diff_json import PLACED, diff_json, row_json
 from ...timeline.diff.differing_json_paths import Places, find_places
 from ...timeline.diff.render import Names
+from ...timeline.diff.row import Change, Row
 from ...timeline.state.calls_before import Exchanges
 from .run_page_sections import split_values
 from .safe_text import safe_short

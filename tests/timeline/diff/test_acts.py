@@ -21,8 +21,9 @@ from playhead.tests.support.agent_tapes import call as chat_call
 from playhead.tests.support.dialects import make_response, make_stream
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
-from playhead.timeline.diff.compare import Change, compare_acts
+from playhead.timeline.diff.compare import compare_acts
 from playhead.timeline.diff.differing_json_paths import find_places
+from playhead.timeline.diff.row import Change
 
 PAY = "https://pay.test/refunds"
 

@@ -25,9 +25,10 @@ from playhead.tests.support.agent_tapes import (
 from playhead.tests.support.dialects import make_request, make_response, make_stream
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
-from playhead.timeline.diff.compare import Change, Compared, compare_acts
+from playhead.timeline.diff.compare import Compared, compare_acts
 from playhead.timeline.diff.differing_json_paths import Places, find_places
 from playhead.timeline.diff.render import Names, render_diff
+from playhead.timeline.diff.row import Change
 from playhead.timeline.show.fit import columns
 
 SHOP = "https://shop.test"

@@ -10,8 +10,10 @@ from playhead.tests.support.counts import FULL
 from playhead.tests.support.in_memory import InMemory
 from playhead.tests.support.planted_runs import make_exchanges
 from playhead.timeline.diff.acts import read_acts
-from playhead.timeline.diff.compare import Change, compare_acts, roots
+from playhead.timeline.diff.compare import compare_acts
 from playhead.timeline.diff.differing_json_paths import find_places
+from playhead.timeline.diff.find_causes import roots
+from playhead.timeline.diff.row import Change
 
 _CHANGES = {
     "inserted": Change.ONLY_SECOND,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from playhead.timeline.diff.compare import Change, Row
 from playhead.timeline.diff.compare_trees import TreeComparison, make_place
+from playhead.timeline.diff.row import Change, Row
 from playhead.timeline.diff.stand_ins import StandIns
 
 IDS = "re_7Ex15JAwXt1CQEW4", "re_7fF3TAewxfCLGZG9"

@@ -22,9 +22,10 @@ from playhead.tests.support.agent_tapes import (
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
-from playhead.timeline.diff.compare import Change, compare_acts
+from playhead.timeline.diff.compare import compare_acts
 from playhead.timeline.diff.differing_json_paths import find_places
 from playhead.timeline.diff.render import Names, render_diff
+from playhead.timeline.diff.row import Change
 
 CHARGE = "ch_9Zk3Qp77"
 PAID = {"charge": CHARGE, "amount": 50}

@@ -19,7 +19,8 @@ from playhead.tests.support.agent_tapes import (
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
-from playhead.timeline.diff.compare import Change, compare_acts
+from playhead.timeline.diff.compare import compare_acts
+from playhead.timeline.diff.row import Change
 
 HI = [{"role": "user", "content": "hi"}]
 

@@ -18,8 +18,9 @@ from playhead.tests.support.agent_tapes import (
 )
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
-from playhead.timeline.diff.compare import Change, Compared, compare_acts
+from playhead.timeline.diff.compare import Compared, compare_acts
 from playhead.timeline.diff.made_anew import Told, find_anew
+from playhead.timeline.diff.row import Change
 
 PAY = "https://pay.test/pay"
 UUIDS = ("0b3f8c1e-7a52-4d7e-9c3b-2f6a1d4e8b90", "77aa01c2-9d14-4f0b-8e21-5c3d9b7f6a44")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from playhead.timeline.diff.compare import Change, Row
 from playhead.timeline.diff.renaming import Pair, Renaming
+from playhead.timeline.diff.row import Change, Row
 from playhead.timeline.diff.stand_ins import StandIns
 
 ONE, OTHER, THIRD = "5f2a9c81d4", "8b41ee07c3", "77aa01bb22"
