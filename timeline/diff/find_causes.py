@@ -1,21 +1,31 @@
 """Find which differences follow from others, and which are roots.
 
-A difference follows from an earlier one if an edge leads from that to it, or if a value of it is in what was asked; else it is a root.
-Each says on what it rests.
+1. A difference follows from an earlier one if an edge leads from that to it, or if a value of it is in what was asked. Each says on what
+   it rests.
+2. What is asked otherwise has to be explained whole: each value that differs is, on a side, from answers that differ, or the result of a
+   tool call that differs. Else it is a root, whatever else leads to it: an edge says what an agent knew, and not why it asked for that.
+3. What no earlier difference leads to is a root.
 """
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from urllib.parse import unquote
 
+from ...tape.dialects.common.untrusted_json import Json, find_json
 from ..blame.distinctive_values import is_telling
-from ..steps.step import Evidence
+from ..steps.step import Edge, Evidence
 from .acts import Act, Said, Settings
 from .compare_settings import find_differing, same_settings, tell_apart
 from .renaming import FEW_DIGITS
 from .row import Cause, Change, Row
 
 _WORD = re.compile(r"[\w.-]{3,}")
+_ANY_WORD = re.compile(r"\w(?:[\w.-]*\w)?")
+_CALL = "tool call"
 _TOLD = 64 * 1024
 """Characters of a text in which words are looked for."""
 _WORDS = 2000
@@ -34,6 +44,10 @@ class _Side:
     """The first difference in each lane."""
     asked: dict[bytes, Row] = field(default_factory=dict)
     """Requests that were answered otherwise."""
+    told: set[str] = field(default_factory=set)
+    """All words of answers that the other side's partners do not have."""
+    calls: set[str] = field(default_factory=set)
+    """Ids of tool calls that the other side was not told to make so."""
 
 
 def explain(rows: list[Row]) -> None:
@@ -55,22 +69,33 @@ def explain(rows: list[Row]) -> None:
             side.lanes.setdefault(act.lane, row)
             if row.change is Change.ANSWERED:
                 side.asked[act.asked_key] = row
-            told = _words_of(act.answered) - _words_of(other.answered if other else [])
+            answered = other.answered if other else []
+            told = _words_of(act.answered) - _words_of(answered)
             for word in sorted(told)[:_WORDS]:
                 side.words.setdefault(word, row)
+            for part, there in _differing_parts(act.answered, answered):
+                for value, value_there in _differing_values(part, there):
+                    side.told |= _words_apart(value, value_there)
+            side.calls.update(one.call for one in _new_calls(act.answered, answered) if one.call)
 
 
 def _find_cause(row: Row, sides: tuple[_Side, _Side], settings: dict[object, Row]) -> Cause | None:
-    acts = row.first, row.second
     new = _new_settings(row, settings)
-    if new is not None:
-        return new[0]
-    for side, act in zip(sides, acts, strict=True):
+    cause = new[0] if new is not None else _find_lead(row, sides)
+    return cause if cause is None or _is_explained(row, sides) else None
+
+
+def _find_lead(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
+    """Find what leads to a difference."""
+    acts = row.first, row.second
+    for number, (side, act) in enumerate(zip(sides, acts, strict=True)):
         if act is None:
             continue
         for edge in act.edges:
             before = side.changed.get(edge.source)
-            if before is not None and before is not row and _matters(before, act, side):
+            if before is not None and before is not row and _matters(before, act, edge, number):
+                return _cause(before, edge.evidence, edge.rule)
+            if before is not None and before is not row and act.is_call and act.lane in side.lanes:
                 return _cause(before, edge.evidence, edge.rule)
     if row.change is Change.ANSWERED:
         for side, act in zip(sides, acts, strict=True):
@@ -93,11 +118,123 @@ def _asked_again(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
     return None
 
 
-def _matters(before: Row, act: Act, side: _Side) -> bool:
-    """Say whether a difference can be why an act differs: an answer that is the same on both sides cannot."""
-    if before.change is not Change.ASKED or before.first is None or before.second is None:
+def _matters(before: Row, act: Act, edge: Edge, number: int) -> bool:
+    """Say whether a difference can be why an act differs: an answer, or the tool call in it, that both sides have cannot.
+
+    number: of the side, from 0.
+    """
+    acts = before.first, before.second
+    mine, theirs = acts[number], acts[1 - number]
+    if mine is None or theirs is None:
         return True
-    return before.first.answered_key != before.second.answered_key or act.lane in side.lanes
+    if edge.number and not act.is_call:
+        calls = [one for one in mine.answered if one.what == _CALL]
+        call = calls[edge.number - 1] if edge.number <= len(calls) else None
+        if call is not None:
+            return any(one is call for one in _new_calls(mine.answered, theirs.answered))
+    return before.change is not Change.ASKED or mine.answered_key != theirs.answered_key
+
+
+def _new_calls(parts: list[Said], others: list[Said]) -> Iterator[Said]:
+    """Give the tool calls that others have not, or not as often."""
+    left = Counter((one.name, one.form) for one in others if one.what == _CALL)
+    for one in parts:
+        if one.what == _CALL:
+            left[one.name, one.form] -= 1
+            if left[one.name, one.form] < 0:
+                yield one
+
+
+def _is_explained(row: Row, sides: tuple[_Side, _Side]) -> bool:
+    """Say whether answers that differ have all that is asked otherwise."""
+    one, other = row.first, row.second
+    if row.change is not Change.ASKED or one is None or other is None or one.drops != other.drops:
+        return True
+    if one.target[:2] != other.target[:2]:
+        return False
+    calls = [
+        side.calls | {edge.call or "" for edge in act.edges if edge.source in side.changed}
+        for side, act in zip(sides, (one, other), strict=True)
+    ]
+    for pair in _differing_parts(one.asked, other.asked):
+        is_of_call = (
+            part is not None and part.call is not None and part.call in made
+            for part, made in zip(pair, calls, strict=True)
+        )
+        if not any(is_of_call) and not all(
+            _is_told(values, sides) for values in _differing_values(*pair)
+        ):
+            return False
+    paths = unquote(one.target.path), unquote(other.target.path)
+    return one.target.form == other.target.form or _is_told(paths, sides)
+
+
+def _is_told(values: tuple[str, str], sides: tuple[_Side, _Side]) -> bool:
+    """Say whether most words that either value alone has were told to its side alone; a few may be of the agent's own code around them."""
+    for side, value, there in zip(sides, values, values[::-1], strict=True):
+        words = _words_apart(value, there)
+        if words and 2 * len(words & side.told) >= len(words):
+            return True
+    return False
+
+
+def _differing_parts(
+    ones: list[Said], others: list[Said]
+) -> Iterator[tuple[Said | None, Said | None]]:
+    """Pair the parts that either side alone has, those of one kind in order."""
+    kinds: dict[tuple[str, str], tuple[list[Said], list[Said]]] = {}
+    for number, (parts, there) in enumerate(((ones, others), (others, ones))):
+        left = Counter((one.what, one.name, one.form) for one in there)
+        for one in parts:
+            left[one.what, one.name, one.form] -= 1
+            if left[one.what, one.name, one.form] < 0:
+                kinds.setdefault((one.what, one.name), ([], []))[number].append(one)
+    for pair in kinds.values():
+        yield from zip_longest(*pair)
+
+
+def _differing_values(one: Said | None, other: Said | None) -> Iterator[tuple[str, str]]:
+    """Give the values in which two parts differ, ids and times aside, which are compared by themselves; of JSON each by its place."""
+    texts = _text_of(one), _text_of(other)
+    trees = [_leaves(text) for text in texts]
+    if trees[0] is None or trees[1] is None:
+        yield texts
+        return
+    for place in {**trees[0], **trees[1]}:
+        values = trees[0].get(place, ""), trees[1].get(place, "")
+        if values[0] != values[1]:
+            yield values
+
+
+def _text_of(part: Said | None) -> str:
+    if part is None:
+        return ""
+    text = part.text[:_TOLD]
+    for one in part.tokens:
+        if len(one.text) > FEW_DIGITS:
+            text = text.replace(one.text, "0")
+    return text
+
+
+def _words_apart(value: str, other: str) -> set[str]:
+    return set(_ANY_WORD.findall(value)) - set(_ANY_WORD.findall(other))
+
+
+def _leaves(text: str) -> dict[str, str] | None:
+    """Give the values of a text of JSON by their places; None of any other."""
+    tree = find_json(text.encode("utf-8", "surrogatepass")) if text[:1] in ("{", "[") else None
+    return dict(_walk(tree, "")) if tree is not None else None
+
+
+def _walk(tree: Json, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            yield from _walk(value, f"{place}.{name}")
+    elif isinstance(tree, list):
+        for number, value in enumerate(tree):
+            yield from _walk(value, f"{place}[{number}]")
+    else:
+        yield place, tree if isinstance(tree, str) else json.dumps(tree)
 
 
 def _by_value(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
