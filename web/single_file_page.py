@@ -121,6 +121,14 @@ def split_file(data: bytes) -> tuple[bytes, bytes, bytes] | None:
     return None if end < 0 else (data[:at], data[at:end], data[end:])
 
 
+def is_own_spelling(receipt: bytes) -> bool:
+    """Say whether a receipt is spelled as here: what it quotes could be markup of the file else, with the same values."""
+    try:
+        return _spell(json.loads(receipt)).encode() == receipt
+    except (ValueError, RecursionError):
+        return False
+
+
 def make_file(
     store: Store,
     info: RunInfo,

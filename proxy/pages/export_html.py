@@ -14,7 +14,14 @@ from ...timeline.formats.tape_file import Progress
 from ...timeline.reading.call_cost import has_prices
 from ...timeline.rewriting.copy_redacted import copy_redacted, find_lineage, has_changes
 from ...timeline.rewriting.rewrite_run import Rewriter, make_rewriter
-from ...web.single_file_page import find_chain, hash_content, make_file, signed_part, split_file
+from ...web.single_file_page import (
+    find_chain,
+    hash_content,
+    is_own_spelling,
+    make_file,
+    signed_part,
+    split_file,
+)
 from ..trust.receipt_signature import BadReceipt, Signer, check, public_key, sign
 from ..trust.redaction_and_receipt_keys import open_receipt_key, open_redaction_key
 
@@ -80,6 +87,8 @@ def check_file(data: bytes, signer: Signer) -> dict[str, Any]:
     if parts is None:
         raise BadReceipt("it has no receipt, or more than one")
     document = check(parts[1], signer)
+    if not is_own_spelling(parts[1]):
+        raise BadReceipt("its receipt is spelled otherwise than it was signed")
     if document.get("content") != hash_content(parts[0], parts[2]):
         raise BadReceipt("the file was changed after its receipt was signed")
     return document

@@ -23,6 +23,7 @@ from playhead.tests.web.cases.hostile_store import RUN as HOSTILE
 from playhead.tests.web.cases.kinds_store import PLAN
 from playhead.tests.web.cases.kinds_store import RUN as EVERY
 from playhead.tests.web.cases.refund_store import CAUSE, DUPLICATE, RUN, write_refund_store
+from playhead.web.single_file_page import split_file
 
 MOST_BYTES = 5_000_000
 """Of a coding run of 300 steps. Source: the issue's bars."""
@@ -112,6 +113,15 @@ def test_the_file_is_verified_by_its_receiver(refund_store: Path, tmp_path: Path
     forged.write_text(text.replace("4900", "4901"))
     assert forged.read_text() != text
     assert verify(forged, "--key", key[0], *elsewhere) == 1
+    begin, receipt, end = split_file(file.read_bytes()) or (b"", b"", b"")
+    for spelled in (
+        receipt.replace(b"\\u0026", b"&"),
+        receipt.replace(b'":', b'": ', 1),
+        receipt + b"\n",
+    ):
+        if spelled != receipt:  # the same values in other bytes: a browser may read markup there
+            forged.write_bytes(begin + spelled + end)
+            assert verify(forged, "--key", key[0], *elsewhere) == 1
     forged.write_text("<!doctype html><p>no receipt</p>")
     assert verify(forged, "--key", key[0], *elsewhere) in (1, 2)
     assert verify(file, "--key", "abc", *elsewhere) == 2
