@@ -49,6 +49,8 @@ class Place:
     """In the second, where that is another one."""
     at: tuple[int, int] | None = None
     """Where in the two lines the first characters are that differ; None where that is to be seen."""
+    stands_for: str = ""
+    """The second run's id that the first's stands for, if both have the first's."""
 
     def name_in(self, second: str) -> str:
         """Give the place, and that in the second run by its name if it is another one."""

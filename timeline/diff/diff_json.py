@@ -62,6 +62,7 @@ def row_json(row: Row, find: FindPlaces | None) -> dict[str, Any]:
                 "place_in_second": one.second_place or None,
                 "first": one.recorded,
                 "second": one.asked,
+                "stands_for": one.stands_for or None,
             }
             for one in places.listed
         ],

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from ...tape.canonical.canonical_request import Rules, body_tree, compared
+from ...tape.canonical.json import show_json
 from ...tape.dialects import Finish
 from ...tape.dialects.common.untrusted_json import Json, JsonObject, find_json
 from ...tape.diff.divergence_types import ABSENT, MAX_SHOWN, Difference
@@ -26,6 +27,7 @@ from .acts import Act, Said
 from .align_lists import Pair, align_lists
 from .compare_trees import Place, TreeComparison, make_place
 from .fields_beyond_dialect import MAY_VARY, counted_parts
+from .made_anew import find_anew
 from .row import Change, Row
 from .stand_ins import StandIns
 
@@ -38,6 +40,8 @@ _NOT_COMPARED = ("header ", "trailer ")
 """Places of a request that count for its fingerprint, and not between two runs."""
 _WHOLES = {"form": "body"}
 _TEXT_BODY = re.compile(r"body byte [0-9]+$")
+_ID = re.compile(r"[\w.:-]+")
+"""What may be an id, of any form."""
 _LOOKED_AT = 400
 """Differences of one pair that are looked at."""
 
@@ -68,7 +72,7 @@ def find_places(
     listed = finder.find()
     if not listed and one.drops == other.drops:
         # An id or a time differs that does not stand for the other one, for a reason that is not in these two acts.
-        listed = replace(finder, is_exact=True).find()
+        listed = replace(finder, is_exact=True).find() or list(finder.stale_ids())
     return Places(listed[:most], max(0, len(listed) - most))
 
 
@@ -106,6 +110,20 @@ class _Finder:
         """Find the places, those of the request first."""
         asked = list(islice(self._asked(), _LOOKED_AT)) if self.row.change is Change.ASKED else []
         return asked + list(islice(self._answered(), _LOOKED_AT))
+
+    def stale_ids(self) -> Iterator[Place]:
+        """Find the ids that both have, where one of the second run stands for that of the first."""
+        renaming, request = self.row.renaming, self.old.exchange.request
+        if renaming is None:
+            return
+        texts = {"path": request.target}
+        tree = find_json(_plain_body(request))
+        texts |= {f"body {path}": text for path, text in _leaves(tree, self.old.root)}
+        for place, text in texts.items():
+            words = (*(one.text for one in find_anew(text)[1]), *_ID.findall(text))
+            other = next(filter(None, map(renaming.find_other, words)), "")
+            if other:
+                yield replace(make_place((place, place), (text, text)), stands_for=other)
 
     def _ids(self, *, is_proof: bool = False) -> StandIns:
         return StandIns(self.row, is_proof=is_proof, is_exact=self.is_exact)
@@ -447,6 +465,17 @@ def _numbered(parts: list[Said]) -> list[_Numbered]:
             _Numbered(said, f"answer {said.what}{shown}{f' {said.name}' if is_call else ''}")
         )
     return made
+
+
+def _leaves(tree: Json, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            yield from _leaves(value, f"{path}{json_step(name)}")
+    elif isinstance(tree, list):
+        for number, value in enumerate(tree):
+            yield from _leaves(value, f"{path}[{number}]")
+    else:
+        yield path, show_json(tree)
 
 
 def _tree(text: str) -> Json:

@@ -62,6 +62,12 @@ class Renaming:
         """Give the id of the second run that stands for one of the first; None if none does so far."""
         return self._there.get(one)
 
+    def find_other(self, one: str) -> str:
+        """Give the id of the second run that one of the first stands for, if it is another; empty where none is known."""
+        known = self._there.get(one, "")
+        counted = (there for first, there in self._counted if first == one)
+        return known if known != one and known else next((t for t in counted if t != one), "")
+
     def fits(self, pairs: Iterable[Pair]) -> bool:
         """Say whether pairs agree with those before; they are noted if they do.
 

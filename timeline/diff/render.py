@@ -94,6 +94,8 @@ def _places(places: Places, paint: Paint, most: int = 8) -> Iterator[str]:
     for one in places.listed[:most]:
         yield f"    {fit(one.name_in('B'), WIDTH - 4)}"
         first, second = _near(one)
+        if one.stands_for:
+            first = f"{fit(first, WIDTH // 2)}, which stands for {one.stands_for} in B"
         yield paint(f"      A {fit(first, WIDTH - 8)}", "first")
         yield paint(f"      B {fit(second, WIDTH - 8)}", "second")
     more = places.more + max(0, len(places.listed) - most)

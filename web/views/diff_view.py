@@ -8,6 +8,7 @@ from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import Rules
 from ...timeline.diff.acts import Act, read_acts, says
 from ...timeline.diff.compare import Compared, compare_acts
+from ...timeline.diff.compare_trees import Place
 from ...timeline.diff.diff_json import PLACED, diff_json, row_json
 from ...timeline.diff.differing_json_paths import Places, find_places
 from ...timeline.diff.render import Names
@@ -53,13 +54,17 @@ class DiffView:
             "sides": [_side(divergence.first), _side(divergence.second)],
             "places": [
                 {
-                    "place": safe_short(one.name_in(self.names.second)),
+                    "place": safe_short(self._name(one)),
                     "split": split_values(one.recorded, one.asked),
                 }
                 for one in places.listed[:20]
             ],
             "more": places.more + max(0, len(places.listed) - 20),
         }
+
+    def _name(self, place: Place) -> str:
+        name, second = place.name_in(self.names.second), self.names.second
+        return f"{name}: it stands for {place.stands_for} in {second}" if place.stands_for else name
 
     def rows(self, begin: int, limit: int, *, everything: bool) -> tuple[list[dict[str, Any]], int]:
         """Give rows for a page, runs of what is the same folded into one; and how many there are in all."""

@@ -308,3 +308,42 @@ def test_usage_is_what_it_is_outside_of_a_model_call() -> None:
         tape.get("https://power.test/meter", {"usage": {"kwh": used}})
         runs.append(tape.exchanges)
     assert shown(*runs) == [("answer body $.usage.kwh", "1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("made", "sent", "place"),
+    [
+        ((100231, 100232), {"order_id": 100231}, "body $.order_id"),
+        (("ord_8f2a91bc44", "ord_1a1b2c3d4e"), {"order": "ord_8f2a91bc44"}, "body $.order"),
+        (("ord_8f2a91bc44", "ord_1a1b2c3d4e"), None, "path"),
+    ],
+)
+def test_the_id_of_the_other_run_is_told_of(made: tuple[Any, Any], sent: Any, place: str) -> None:
+    """Both send the same bytes, where one was given another id for it: it pays another order."""
+    sides = []
+    for one in made:
+        tape = Tape("orders")
+        tape.post("https://shop.test/orders", {"n": 1}, {"id": one})
+        url = "https://shop.test/pay" if sent else f"https://shop.test/orders/{made[0]}/pay"
+        tape.post(url, sent or {"amount": 3})
+        sides.append(tape.exchanges)
+    exchanges = InMemory(sides[0]), InMemory(sides[1])
+    compared = compare_acts(*map(read_acts, exchanges))
+    assert compared.divergence is not None
+    assert compared.divergence.row.change is Change.ASKED
+    (found,) = find_places(compared.divergence.row, *exchanges, compile_rules()).listed
+    assert (found.place, found.stands_for) == (place, str(made[1]).removeprefix("ord_"))
+    assert found.recorded == found.asked
+
+
+@pytest.mark.parametrize("number", [7, 41])
+def test_a_few_digits_are_the_same_by_chance(number: int) -> None:
+    """Both ask for product 7, whatever number their orders had."""
+    sides = []
+    for one in (7, 41):
+        tape = Tape("orders")
+        tape.post("https://shop.test/orders", {"n": 1}, {"id": one})
+        tape.post("https://shop.test/products", {"id": number})
+        sides.append(tape.exchanges)
+    compared = compare_acts(*(read_acts(InMemory(one)) for one in sides))
+    assert compared.divergence is None
