@@ -135,7 +135,7 @@ def test_a_diff_is_that_of_the_command(asked: Asked) -> None:
 MOVES = (
     ("time", 1, "next", 2, 2, 7), ("time", 1, "previous", 1, 1, 7), ("time", 3, "last", 7, 7, 7), ("time", 7, "next", 7, 7, 7),
     ("time", 1, "5", 5, 5, 7), ("time", 1, "99", 7, 7, 7), ("kind", 1, "next", 3, 2, 4), ("kind", 3, "last", 7, 4, 4), ("kind", 5, "first", 1, 1, 4),
-    ("lane", 1, "next", 2, 2, 7), ("effects", 1, "next", 4, 1, 2), ("effects", 4, "next", 6, 2, 2), ("effects", 6, "next", 6, 2, 2),
+    ("lane", 1, "next", 2, 2, 7), ("effects", 1, "next", 4, 1, 2), ("effects", 4, "next", 6, 2, 2), ("effects", 6, "next", 6, 2, 2), ("effects", 7, "next", 7, None, 2), ("effects", 1, "previous", 1, None, 2),
     ("effects", 7, "previous", 6, 2, 2), ("effects", 5, "previous", 4, 1, 2), ("effects", 1, "last", 6, 2, 2),
 )  # fmt: skip
 

@@ -44,7 +44,8 @@ function move(of, by) {
   if (!all.length) return;
   const before = all.filter((one) => one < at).length, here = all.includes(at);
   const to = by === "first" ? 0 : by === "last" ? all.length - 1 : by > 0 ? before + (here ? by : by - 1) : before + by;
-  go(all[Math.min(Math.max(to, 0), all.length - 1)]);
+  // Where nothing is that way, the nearest stop is the other way.
+  if (here || (to >= 0 && to < all.length)) go(all[Math.min(Math.max(to, 0), all.length - 1)]);
 }
 
 function go(to, focus = false) {

@@ -75,7 +75,8 @@ function mark() {
     slider.max = String(Math.max(told.of_total, 1));
     slider.value = String(told.position ?? Math.max(1, told.before));
     slider.setAttribute("aria-valuetext", text);
-    $(`of-${of}`).textContent = told.of_total ? `${told.position ?? "–"} of ${number(told.of_total)}` : "none";
+    const count = `${number(told.of_total)}${told.complete ? "" : "…"}`;
+    $(`of-${of}`).textContent = told.of_total || !told.complete ? `${told.position ?? "–"} of ${count}` : "none";
   }
   $("before-effect").disabled = row.before === null;
   $("before-effect").title = row.effect && row.before === null ? none(row) : "";

@@ -53,13 +53,17 @@ class Scrubbers:
             found = self._lists[key] = self._collect(*key)
         return found
 
+    def _is_complete(self, of: str) -> bool:
+        """Say whether all stops are known: an exchange that was not read has no lane so far."""
+        return of != "lane" or self._index.stepped == len(self._index)
+
     def _collect(self, of: str, value: int) -> "array[int]":
         index = self._index
         found: Iterable[object]
         if of == "kind":
             found = index.kinds.translate(_IS_OF[value])
         elif of == "lane":
-            found = map(value.__eq__, index.lanes)
+            found = map(value.__eq__, index.lanes[: index.stepped])
         else:
             found = map(int(Mark.EFFECT).__and__, index.marks)
         return array("I", compress(range(len(index)), found))
@@ -73,6 +77,7 @@ class Scrubbers:
         return {
             "position": at + 1 if here else None,
             "of_total": len(stops),
+            "complete": self._is_complete(of),
             "before": at,
             "previous": seqs[stops[at - 1]] if at > 0 else None,
             "previous_at": stops[at - 1] + 1 if at > 0 else None,
@@ -102,10 +107,10 @@ class Scrubbers:
             to = at + 1 if here else at
         else:
             to = int(go) - 1
-        to = min(max(to, 0), len(stops) - 1)
-        return {
-            "seq": self._index.seqs[stops[to]],
-            "position": to + 1,
-            "of_total": len(stops),
-            "at": stops[to] + 1,
-        }
+        if not here and ((go == "previous" and to < 0) or (go == "next" and to == len(stops))):
+            # Nothing is that way, and the nearest stop is the other way.
+            told = {"seq": self._index.seqs[position], "position": None, "at": position + 1}
+        else:
+            to = min(max(to, 0), len(stops) - 1)
+            told = {"seq": self._index.seqs[stops[to]], "position": to + 1, "at": stops[to] + 1}
+        return told | {"of_total": len(stops), "complete": self._is_complete(of)}

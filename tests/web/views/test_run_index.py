@@ -50,9 +50,14 @@ def test_the_log_alone_is_enough_to_scrub(tmp_path: Path) -> None:
         told = Scrubbers(index).move("effects", 0, "last")
         assert told is not None
         assert (told["seq"], told["position"], told["of_total"]) == (DUPLICATE, 2, 2)
+        # What was not read has no lane so far.
+        told = Scrubbers(index).place("lane", 3)
+        assert (told["of_total"], told["next"], told["complete"]) == (0, None, False)
         while index.read_steps(1):
             pass
         assert index.complete
+        told = Scrubbers(index).place("lane", 3)
+        assert (told["of_total"], told["complete"]) == (STEPS, True)
         assert index.marks[index.nearest(DUPLICATE)] & Mark.DUPLICATE
         assert set(index.lanes) == {1}
         assert [step["kind"] for step in index.pages.get(0)] == ["model call", "tool call"]
