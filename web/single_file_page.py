@@ -299,6 +299,7 @@ def _step(
         "kind": index.kind_of(position),
         "lane": row["lane"],
         "title": shared.short(row["title"] or index.effects.get(position, "")),
+        "said": shared.short(row["said"]),
         "took": index.took[position],
         "place": [round(axis.begin(position), 6), round(axis.end(position), 6)],
         "effect": bool(marks & Mark.EFFECT),

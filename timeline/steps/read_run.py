@@ -79,7 +79,7 @@ class RunReader:
                 asked = self._asked.pop(seq, None)
                 if asked is None:
                     continue
-                if not end and asked.kind is EventKind.INTENT:
+                if not end and asked.kind is not EventKind.VERDICT:
                     self._asked[seq] = asked
                     return
                 yield from _without_exchange(asked)
@@ -140,6 +140,9 @@ class RunReader:
                     if event.seq > self._after:
                         self._asked[event.seq] = event
                 elif event.kind is not EventKind.OUTCOME:
+                    if event.kind is EventKind.HELD and event.seq > self._after:
+                        self._arrived = max(self._arrived, event.seq)
+                        self._asked.setdefault(event.seq, event)
                     self._take(event)
 
     def _take(self, event: Event) -> None:
@@ -188,6 +191,9 @@ def _without_exchange(event: Event) -> Iterator[Step]:
     """Give the steps of a request that has no exchange: it is under way, or was never answered from anywhere."""
     data = event.data
     name = f"{data['method']} {data['url']}"
+    if event.kind is EventKind.HELD:
+        yield Step(StepKind.HTTP, event.seq, name, "not sent", failed=True)
+        return
     effect = data["request_class"] == "effect"
     if event.kind is EventKind.INTENT:
         yield Step(StepKind.HTTP, event.seq, name, "no outcome", effect=effect, failed=True)

@@ -83,7 +83,7 @@ function rows() {
   $("lines").replaceChildren(...STEPS.slice(first, last).map((step, number) => make("div", {
     role: "option", id: `line-${first + number}`, "aria-selected": String(first + number === at), "data-seq": String(step.seq),
     className: `line${step.effect ? " effect" : ""}${step.failed ? " failed" : ""}${step.twice ? " duplicate" : ""}`,
-  }, make("span", { className: "seq" }, String(step.seq)), make("i", { className: `dot ${step.kind.replace(" ", "-")}${step.effect ? " is-effect" : ""}` }), make("span", { className: "title" }, step.title || step.kind), make("span", { className: "right" }, took(step.took)))));
+  }, make("span", { className: "seq" }, String(step.seq)), make("i", { className: `dot ${step.kind.replace(" ", "-")}${step.effect ? " is-effect" : ""}` }), make("span", { className: "title" }, `${step.title || step.kind}${step.said ? ` ${step.said}` : ""}`), make("span", { className: "right" }, took(step.took)))));
   if (at >= first && at < last) list.setAttribute("aria-activedescendant", `line-${at}`); else list.removeAttribute("aria-activedescendant");
 }
 

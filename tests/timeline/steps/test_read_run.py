@@ -194,3 +194,32 @@ async def test_a_run_that_goes_on_is_read_on(tmp_path: Path) -> None:
             (StepKind.SNAPSHOT, 2),
         ]
         assert list(reader.read()) == []
+
+
+@pytest.mark.parametrize("ends", [False, True])
+async def test_what_a_gate_holds_has_a_step(tmp_path: Path, *, ends: bool) -> None:
+    """A run that goes on waits for it, so that it keeps its place; where the proxy died it was not sent."""
+    one, two = tape().exchanges
+    with Store.open(tmp_path / "store") as store:
+        run = await store.runs.create("run", mode="record", at_ns=1)
+        reader = RunReader(store, run)
+        store.events.append(run.number, make_intent(one))
+        await store.exchanges.save(run.number, partial(make_record, one))
+        await store.events.append_durably(run.number, Event(EventKind.HELD, 2, {"seq": 2, **HELD}))
+        if ends:
+            steps = list(reader.read())
+            assert [(step.seq, step.name, step.text) for step in steps[-2:]] == [
+                (2, "POST u", "not sent"),
+                (2, "", "held, rule refunds: an effect"),
+            ]
+            return
+        assert {step.seq for step in reader.read(end=False)} == {1}
+        store.events.append(run.number, Event(EventKind.RULED, 3, {"seq": 2, **RULED}))
+        store.events.append(run.number, make_intent(two))
+        await store.exchanges.save(run.number, partial(make_record, two))
+        steps = list(reader.read(end=False))
+        assert steps[0].name == "POST https://shop.test/refunds"
+        assert [step.text for step in steps[1:]] == [
+            "held, rule refunds: an effect",
+            "approved by ana: looks right",
+        ]

@@ -293,7 +293,7 @@ def check_outcome(index: RunIndex, ruling: Ruling | None) -> None:
     """The line of a step, and the list of effects, say what became of it as `effects` does."""
     said = fold_steps(2, index.pages.get(1))["said"]
     if index.stepped:
-        assert said == ("" if ruling is None else f"[held: {ruling.value}]")
+        assert said == ("[held, rule r:]" if ruling is None else f"[held: {ruling.value}]")
     listed, _ = effects_of(index.store, index.info)
     told = {
         one.seq: [line.strip() for line in render_effects(index.info, [one], 0, Gaps())]
