@@ -32,7 +32,6 @@ from ...tape.records.events import EventKind
 from ..answer.request_order import find_needs, find_passed, note_reordered
 from ..answer.stub import imitate_tape
 from ..branching.apply_scheduled_faults import ask_again, meet_fault
-from ..branching.repeat_answers_after_restart import find_given, find_given_to_another, note_given
 from ..branching.send_edited_request import put_body, read_asked
 from ..branching.splice_answers import find_spliced, replace_spliced, splice_in
 from ..branching.wait_until_prefix_replayed import wait_for_prefix
@@ -48,6 +47,7 @@ from ..run.request_constraints import (
 from .check_recorded_exchange import as_asked, find_disagreements, read_served
 from .decide_before_sending import LARGE_BYTES, let_out_live
 from .due_failed_tunnels import find_missed, take_missed
+from .given_to_another_process import find_given, find_given_to_another, note_given
 
 if TYPE_CHECKING:
     from ..order.reordered_tool_results import ToolResults
@@ -256,16 +256,16 @@ class TapeLookup:
         self._note_crash_point()
         if self._carries_placeholder():
             return None
-        if pending.lookup.unknown is None and find_given(pending, self._playback) is not None:
+        if pending.lookup.unknown is None and find_given(pending) is not None:
             return self._leave_unless_given(found)
-        note_given(pending, self._playback)
+        note_given(pending)
         fingerprint = pending.fingerprint or Fingerprint(b"")
         return let_out_live(pending, self._request, fingerprint, found)
 
     async def _leave_unless_given(self, found: Found) -> None:
         """Let out what the run was given before, unless another process was: it may be one that was started again."""
         pending = self._pending
-        given = await find_given_to_another(pending, self._playback)
+        given = await find_given_to_another(pending)
         if pending.finished:  # its client has left
             return
         pending.find(replace(pending.lookup, given=given))
@@ -398,7 +398,7 @@ class TapeLookup:
         replace_spliced(pending, playback, seq)
         if playback.resumption.resume is not None:
             note_served_effect(pending, recorded)
-            note_given(pending, playback)
+            note_given(pending)
             playback.resumption.note_change()
             self._note_crash_point()
         passed = find_passed(pending.open_run, pending, recorded)

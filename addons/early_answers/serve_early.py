@@ -7,7 +7,7 @@ from ...tape.exchange import Exchange, RawAnswer, Request
 from ...tape.matching.cursor import Hit
 from ...tape.policy.revise import Recognised
 from ..answer.compare_rest_of_request import compare_values
-from ..branching.repeat_answers_after_restart import note_given
+from ..deciding.given_to_another_process import note_given
 from ..faults.inject import note_injected
 from ..run.exchange_parts.prepared_request import Lookup
 from ..run.pending_exchange import PendingExchange, note_verdict
@@ -69,6 +69,6 @@ def _take(
     match = "exact" if same else "canonical"
     note_verdict(pending, request, decision, recorded, tape_seq=recorded.seq, match=match, **more)
     if playback.resumption.resume is not None:
-        note_given(pending, playback)
+        note_given(pending)
         playback.resumption.note_change()
         keep_served(pending, playback, recorded, raw)

@@ -7,6 +7,7 @@ from mitmproxy import http
 
 from ...store import StoreUnwritable
 from ...tape.exchange import FaultKind
+from ..deciding.given_to_another_process import forget_given
 from ..run.pending_exchange import PendingExchange
 from ..run.request_constraints import settle_gated
 from ..run.run_state import OnTheWay
@@ -84,6 +85,7 @@ def _note_unsent(pending: PendingExchange) -> None:
     fault, meter = pending.progress.fault, pending.open_run.usage_meter
     if fault is not None and fault.is_unreached:
         pending.account.note_undone()
+        forget_given(pending)
         if fault.kind is not FaultKind.DENIED:
             return  # it was tried, which counts
     if meter is not None and not pending.progress.sent_on:

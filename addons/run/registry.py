@@ -35,6 +35,7 @@ from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreUnwrit
 from ...tape.exchange import NO_TEXT
 from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Policy
+from ...tape.policy.resume import GivenRequests
 from ...tape.redaction.redactor import Redactor
 from ...timeline.lookup.crashed_runs import RunStopped, find_crashed
 from .lifecycle.client_process_groups import ClientGroups, Group, Processes, find_address
@@ -330,19 +331,29 @@ class RunRegistry:
             if crashed is None:
                 open_run = await self._opener.open(config, make, name, agent)
             else:
-                # Of a command there is one process tree, which a person has started.
-                open_run = await self._opener.resume(
-                    config, playing, crashed, agent, is_shared=not self.resumes
-                )
+                open_run = await self._opener.resume(config, playing, crashed, agent)
         except (RunOpen, RunStopped) as error:  # somebody else resumes it, or nobody may
             open_run = refuse_all(playing, f"{error}; {error.hint}")
         open_run.counters = self.counters
         self.counters.runs[open_run.mode.value] += 1
         open_run.members.keys.add(key)
+        if self._may_be_started_again(config, open_run, has_crashed=crashed is not None):
+            open_run.members.given = GivenRequests()
         self._by_key[key] = open_run
         for told in self.hooks.on_opened:
             await told(open_run)
         return open_run
+
+    def _may_be_started_again(
+        self, config: Config, open_run: OpenRun, *, has_crashed: bool
+    ) -> bool:
+        """Say whether a process that joins a run may do once more what another did that has died.
+
+        Of a command there is one process tree, which a person has started. Of a run without a name nobody joins it who is started again.
+        """
+        if self.resumes or config.mode is not Mode.RECORD or config.runs.resume != "auto":
+            return False
+        return has_crashed or (open_run.members.named and not self._sole)
 
     def _find_crashed(self, config: Config, name: str) -> RunInfo | None:
         """Find the crashed run that the next run of a name resumes; None where it resumes none. Blocking.

@@ -61,6 +61,8 @@ def decide_on(
 ) -> Decision:
     """Decide on a request; what the reason quotes of it is without its secrets."""
     open_run = pending.open_run
+    if pending.lookup.given is not None:
+        now = replace(now, given=_describe_given(pending))
     if open_run.playback is not None and policy.leaves_tape:
         now = _add_departure(pending, open_run.playback, now)
     decision = decide(pending.facts, open_run.mode, policy, found, now)
@@ -83,7 +85,6 @@ def _add_departure(
         awaited=playback.find_awaited(is_unknown=unknown is not None),
         diverged=playback.resumption.diverged,
         unknown=text,
-        given=_describe_given(pending),
         retried=_describe_retried(pending),
     )
 
@@ -102,7 +103,7 @@ def _describe_retried(pending: PendingExchange) -> str:
 
 
 def _describe_given(pending: PendingExchange) -> str:
-    """Say that another process of a resumed run asked for the same before; empty where none did."""
+    """Say that another process of the run asked for the same before; empty where none did."""
     given, info = pending.lookup.given, pending.open_run.info
     if given is None or info is None:
         return ""

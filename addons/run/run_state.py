@@ -30,7 +30,7 @@ from ...tape.matching.header_agreement import Agreement
 from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Decision, Policy
 from ...tape.policy.faults import Faults
-from ...tape.policy.resume import Resume
+from ...tape.policy.resume import GivenRequests, Resume
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline.lookup.requests_under_current_rules import RecordedRequests, Redacts
@@ -117,6 +117,8 @@ class Members:
     keys: set[tuple[Any, ...]] = field(default_factory=set)
     groups: set[tuple[int, float]] = field(default_factory=set)
     groups_known: bool = True
+    given: GivenRequests | None = None
+    """What was asked for so far, where who comes with its name may be a process that was started again; None elsewhere."""
 
     @property
     def named(self) -> bool:

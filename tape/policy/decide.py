@@ -9,6 +9,7 @@ Asked in this order, first answer wins (of a playback that is a branch, see belo
    a limit of the run is exhausted                   -> REFUSE
    it breaks a contract that says refuse           -> REFUSE
    a gate names it (its effect rule has one)       -> HOLD
+   another process of its run was given the same   -> HOLD, of a recording under `runs.resume: auto`
    else                                            -> FORWARD, or LIVE
 5. the tape holds it           -> SERVE
 6. the tape holds it but for what may drift -> SERVE where a person has allowed it, else REFUSE
@@ -218,7 +219,7 @@ class Constraints:
     unknown: str = ""
     """Of a resumed run: which effect without an outcome the request asks for again, in words; empty for none."""
     given: str = ""
-    """Of a resumed run: that another process was given the answer to it, in words; empty where none was."""
+    """That another process of the run was given the answer to it, in words; empty where none was, or that does not count."""
     retried: str = ""
     """Of a resumed run: which effect of its tape it asks for again that nobody saw answered, in words; empty for none."""
 
@@ -498,7 +499,9 @@ def decide(
     if mode is Mode.PASSTHROUGH:
         return Decision(Action.FORWARD, "mode passthrough", "mode")
     if mode is Mode.RECORD:
-        return _let_out(Decision(Action.FORWARD, "mode record", "mode"), facts, policy, constraints)
+        out = Decision(Action.FORWARD, "mode record", "mode")
+        decision = _let_out(out, facts, policy, constraints)
+        return _hold_once(decision, out, constraints.given)
     if policy.branch is not None:
         return _decide_in_branch(facts, policy, policy.branch, found, constraints)
     if policy.resume is not None:
@@ -572,12 +575,21 @@ def _decide_resumed(
     out = Decision(Action.LIVE, "behind the crash point", RESUME)
     decision = _let_out(out, facts, policy, constraints)
     why = constraints.unknown or constraints.given or constraints.retried
+    return _hold_once(decision, out, why)
+
+
+def _hold_once(decision: Decision, out: Decision, why: str) -> Decision:
+    """Hold what may not leave twice; what was refused stays so.
+
+    out: what becomes of it once it is let go.
+    """
     if not why or decision.action is Action.REFUSE:
         return decision
     return replace(
         decision,
         action=Action.HOLD,
         reason=why,
+        rule=decision.rule if decision.gate is not None else RESUME,
         gate=decision.gate or _UNKNOWN_GATE,
         then=out.action,
     )

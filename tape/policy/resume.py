@@ -5,7 +5,7 @@
 2. Then what the tape does not hold is sent to its upstream, effects too. Nothing that it holds is sent again.
 3. An effect without an outcome may have happened. Whatever else lets it out, it is held until a person decides.
 4. Where processes come by the name of the run, one that was started again asks for all of it once more. What another process was
-   given, and a model call or an effect, is held then, too.
+   given, and a model call or an effect, is held then, too. That holds in a recording which nothing was resumed for, too.
 5. An effect of the prefix that failed after it was sent, or whose client left, may have happened, too. Who asks for it again
    without its idempotency key is held.
 6. A request of the prefix that is another than the recorded one ends all of it: nothing is served or sent any more.
@@ -77,17 +77,48 @@ class Resume:
     """Exchanges whose client died while it waited, and whose answers came whole or failed by themselves: it is given them now."""
     parallel: bool = False
     """Whether two of its requests were under way at once, so that what is behind the crash may come before the prefix has ended."""
-    is_shared: bool = False
-    """Whether every process that comes with its name asks in it, be it one that was started again."""
 
 
 class Given(NamedTuple):
-    """A model call or an effect that was asked for in a resumed run, and served or sent."""
+    """A model call or an effect that was asked for in a run, and served or sent."""
 
     seq: Seq
-    """In the resumed run."""
+    """In that run."""
     clients: set[str]
     """Ids of the connections that asked for it."""
+
+
+class GivenRequests:
+    """The model calls and effects of a run that every process joins which comes with its name, be it one that was started again."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._given: dict[bytes, Given] = {}
+        """By effect key or fingerprint."""
+
+    def note(self, key: bytes | None, seq: Seq, client: str) -> None:
+        """Note that one is served, or is about to be sent.
+
+        key: an effect's effect key, a model call's fingerprint.
+        client: id of the connection that asks for it.
+        """
+        if not key:
+            return
+        found = self._given.get(key)
+        if found is not None:
+            found.clients.add(client)
+        elif len(self._given) < _MOST_GIVEN:
+            self._given[key] = Given(seq, {client})
+
+    def find(self, key: bytes | None) -> Given | None:
+        """Find what was noted of one."""
+        return self._given.get(key or b"")
+
+    def forget(self, key: bytes | None, seq: Seq) -> None:
+        """Forget one whose upstream was never reached, unless it was asked for before that."""
+        found = self.find(key)
+        if key and found is not None and found.seq == seq and len(found.clients) == 1:
+            del self._given[key]
 
 
 class Resumption:
@@ -112,14 +143,7 @@ class Resumption:
         """Of effects without an outcome, by their rows, as far as they are known."""
         self.placeholders = CarriedPlaceholders()
         """What answers of the tape gave in the place of secrets."""
-        self._given: dict[bytes, Given] = {}
-        """By effect key or fingerprint; of a run that processes share."""
         self._watching: list[Callable[[], None]] = []
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether it resumes a run in which every process asks that comes with its name."""
-        return self.resume is not None and self.resume.is_shared
 
     def expect(self, prefix: frozenset[Seq]) -> None:
         """Note which exchanges the prefix has."""
@@ -189,24 +213,6 @@ class Resumption:
         """Note that a person has let an effect without an outcome be sent: asked once more, it is another one."""
         if unknown in self._unknown:
             self._unknown.remove(unknown)
-
-    def note_given(self, key: bytes | None, seq: Seq, client: str) -> None:
-        """Note that a model call or an effect is served, or is about to be sent; where no processes share the run, that is nothing.
-
-        key: an effect's effect key, a model call's fingerprint.
-        client: id of the connection that asks for it.
-        """
-        if not self.is_shared or not key:
-            return
-        found = self._given.get(key)
-        if found is not None:
-            found.clients.add(client)
-        elif len(self._given) < _MOST_GIVEN:
-            self._given[key] = Given(seq, {client})
-
-    def find_given(self, key: bytes | None) -> Given | None:
-        """Find what was noted of a model call or an effect."""
-        return self._given.get(key or b"")
 
     def diverge(self, text: str) -> None:
         """Note that the prefix is another one than was recorded; the first reason stays."""

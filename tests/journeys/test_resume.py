@@ -437,13 +437,18 @@ class Seen:
     command: str = "agent"
 
 
-@pytest.mark.parametrize(
+PROCESSES = pytest.mark.parametrize(
     ("pids", "held"),
     [((7, 8), ("m1", "e1", "e2")), ((7, 7), ()), ((0, 0), ("e1", "e2"))],
     ids=["another process", "the same process", "a process that cannot be seen"],
 )
+"""Who asks first, and who asks again; what is held of that."""
+
+
+@PROCESSES
+@pytest.mark.parametrize("has_crashed", [True, False])
 async def test_what_is_started_again_does_nothing_once_more(
-    world: World, pids: tuple[int, int], held: tuple[str, ...]
+    world: World, pids: tuple[int, int], held: tuple[str, ...], has_crashed: bool
 ) -> None:
     """A supervisor starts the agent alone again: what has an outcome is held, be it of the tape or not, and what is new is sent."""
     now = iter(pids)
@@ -452,21 +457,55 @@ async def test_what_is_started_again_does_nothing_once_more(
         lambda _peer, _local: Seen(pid) if pid else None,
         lambda _pgid, _started: True,
     )
-    name = f"restarted-{pids[0]}-{pids[1]}"
+    name = f"{'restarted' if has_crashed else 'begun'}-{pids[0]}-{pids[1]}"
     async with serving(world, name, "auto", seen) as agent:
         for asked in ("m1", "e1", "e2"):
             assert (await agent.ask(asked)).status == 200
-        assert world.upstream.sent == {"e2": 1}
+        assert world.upstream.sent["e2"] == 1
         world.upstream.sent.clear()
         pid = next(now)
         for asked in ("m1", "e1", "e2", "e3"):
             if asked in held:
                 said, why = await agent.ask_held(asked, NO)
-                assert f"of {name}@1 before, by another process" in why
+                run = f"{name}@1" if has_crashed else name
+                assert f"of {run} before, by another process" in why
                 assert said.status == 424
             else:
                 assert (await agent.ask(asked)).status == 200
     assert set(world.upstream.sent) == {"m1", "e1", "e2", "e3"} - set(held)
+
+
+async def test_what_is_started_again_by_the_name_of_the_configuration_is_held(world: World) -> None:
+    """Requests without credentials belong to one run, too, where that has a name."""
+    pid = 7
+    seen = Processes(lambda _peer, _local: Seen(pid), lambda _pgid, _started: True)
+    async with serving(world, "", "auto", seen) as agent:
+        agent.running.change(runs=Runs(resume="auto", default="given"))
+        agent.client.forget_run()
+        assert (await agent.ask("e1")).status == 200
+        pid = 8
+        said, why = await agent.ask_held("e1", YES)
+        assert ("of given before" in why, said.status) == (True, 200)
+        assert world.upstream.sent == {"e1": 2}
+
+
+async def test_what_could_not_be_sent_may_be_asked_for_by_another_process(world: World) -> None:
+    """An agent that died of an upstream that cannot be reached does nothing twice; with `off` nobody is held."""
+    pid = 7
+    seen = Processes(lambda _peer, _local: Seen(pid), lambda _pgid, _started: True)
+    async with serving(world, "unreached", "auto", seen) as agent:
+        nowhere = Client(
+            str(agent.running.address), "unreached", agent.running.ca, "https://127.0.0.1:1"
+        )
+        for asked in ("m1", "e1"):
+            assert (await asyncio.to_thread(nowhere.ask, asked)).status in (0, 502)
+        pid = 8
+        for asked in ("m1", "e1"):
+            assert (await asyncio.to_thread(nowhere.ask, asked)).status in (0, 502)
+        assert not len(agent.running.registry.approvals)
+    async with serving(world, "unheld", "off", seen) as agent:
+        for pid in (7, 8):  # noqa: B007  # seen by the closure
+            assert (await agent.ask("e1")).status == 200
 
 
 async def test_nothing_is_done_with_a_placeholder(world: World) -> None:

@@ -192,6 +192,10 @@ class Client:
         self._tunnel = {"proxy-authorization": f"Basic {told}"}
         self._context = ssl.create_default_context(cafile=str(ca))
 
+    def forget_run(self) -> None:
+        """Ask without credentials from now on."""
+        self._tunnel.clear()
+
     def ask(self, name: str, timeout_s: float = _LONG_S) -> Said:
         """Ask for something. Blocking."""
         return self.send(Asked.of(name), timeout_s)

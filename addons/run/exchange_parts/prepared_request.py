@@ -43,4 +43,4 @@ class Lookup:
     in_place_of: Seq | None = None
     """The recorded exchange that would have been served then."""
     given: Seq | None = None
-    """Of a resumed run: the earlier request that was the same, and another process's."""
+    """Under `runs.resume: auto`: the earlier request that was the same, and another process's."""

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -68,13 +67,8 @@ class RunOpener:
         make: MakeRun,
         crashed: RunInfo,
         agent: RedactedText,
-        *,
-        is_shared: bool = False,
     ) -> OpenRun:
-        """Open a run that resumes a crashed one; where that cannot be, one in which everything is refused, with why.
-
-        is_shared: as in `Resume`.
-        """
+        """Open a run that resumes a crashed one; where that cannot be, one in which everything is refused, with why."""
         problem = await self._restore_line(crashed)
         if problem:
             return refuse_all(make, problem)
@@ -84,7 +78,6 @@ class RunOpener:
             known = await asyncio.to_thread(read_crash, seen, crashed)
         except StoreError as error:
             return refuse_all(make, f"{error}; {error.hint}")
-        known = replace(known, is_shared=is_shared)
         first = await asyncio.to_thread(find_first, self._store, crashed)
         run = await self._store.runs.create(
             first.id,
