@@ -8,7 +8,9 @@ Rules, in the order they are applied (design, section 4):
    address.
 4. A playback is a run of its own: every new client group starts with a fresh cursor.
 5. A run ends when its group has ended, when somebody asks for it, at shutdown, or, once the mode in the
-   file has changed, `runs.grace` after its last request. Idleness alone never ends a run.
+   file has changed, `runs.grace` after its last request. Idleness alone never ends a run. A named recording
+   is asked for by several groups: it ends `runs.grace` after its last request, once all have ended. With
+   `runs.resume: auto` they have to have ended with 0: else one may be started again, and do all of it again.
 6. A name used again after that becomes NAME~2.
 
 Everything here runs on the event loop; looking for a client's process is done on a thread.
@@ -32,12 +34,15 @@ from mitmproxy import connection
 
 from ...config import Config, Mode, parse_new_run_name, parse_run_name
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreUnwritable
+from ...tape.counted import counted
 from ...tape.exchange import NO_TEXT
 from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Policy
 from ...tape.policy.resume import GivenRequests
 from ...tape.redaction.redactor import Redactor
+from ...tape.shell_words import shell_word
 from ...timeline.lookup.crashed_runs import RunStopped, find_crashed
+from ...timeline.lookup.resumed_by import find_children
 from .lifecycle.client_process_groups import ClientGroups, Group, Processes, find_address
 from .lifecycle.held_at_breakpoints import Breaks
 from .lifecycle.run_hooks import RunHooks
@@ -52,6 +57,11 @@ logger = logging.getLogger(__name__)
 SEAL = "seal"
 """What another process leaves in the store to have a run ended."""
 
+_SEALED = "asked for by playhead seal"
+_DESERTED = "its processes have ended"
+_GROUP_ENDED = "its process group has ended"
+_FOR_GOOD = (_SEALED, _DESERTED)
+"""Why a run ended that nothing goes on with, be it that it has sent nothing."""
 _LATE = "playhead_run"
 """Attribute of a client connection that had left before it was bound: its run."""
 _TURNS = 50
@@ -326,12 +336,15 @@ class RunRegistry:
             await self._settle_recordings(name)
         make = partial(OpenRun, config.mode, config, redactor, self._store, branch=self.branch)
         playing = partial(OpenRun, Mode.PLAYBACK, config, redactor, self._store)
+        crashed: RunInfo | None = None
         try:
             crashed = await asyncio.to_thread(self._find_crashed, config, name)
             if crashed is None:
                 open_run = await self._opener.open(config, make, name, agent)
             else:
                 open_run = await self._opener.resume(config, playing, crashed, agent)
+                if not self.resumes:
+                    _tell_resumed(open_run)
         except (RunOpen, RunStopped) as error:  # somebody else resumes it, or nobody may
             open_run = refuse_all(playing, f"{error}; {error.hint}")
         open_run.counters = self.counters
@@ -353,6 +366,8 @@ class RunRegistry:
         """
         if self.resumes or config.mode is not Mode.RECORD or config.runs.resume != "auto":
             return False
+        if open_run.lifetime.problem:  # nothing is sent in it
+            return False
         return has_crashed or (open_run.members.named and not self._sole)
 
     def _find_crashed(self, config: Config, name: str) -> RunInfo | None:
@@ -368,18 +383,21 @@ class RunRegistry:
         if newest is None or newest.status is not RunStatus.RECOVERED:
             return None
         try:
-            return find_crashed(self._store, newest.id, or_failed=False)
+            crashed = find_crashed(self._store, newest.id, or_failed=False)
         except (RunOpen, RunStopped):
             raise
         except StoreError as error:  # what resumed it has ended
             logger.info("run %s is not resumed: %s", newest.id, error)
             return None
+        # One that was resumed and had nothing to send has ended all the same, if it came to its end.
+        resumed = (one for one in find_children(self._store, crashed) if one.has_resumed)
+        return None if any(one.end in _FOR_GOOD for one in resumed) else crashed
 
     async def _settle_recordings(self, name: str) -> None:
         """Seal what has ended but was not noticed yet, and wait for the tape to be played."""
         for open_run in self.open:
             if open_run.mode is Mode.RECORD and self._has_run_out(open_run):
-                self.end(open_run, "its process group has ended")
+                self.end(open_run, _GROUP_ENDED)
         waiting = [
             task
             for task, open_run in self._sealer.sealing.items()
@@ -393,11 +411,48 @@ class RunRegistry:
     def _has_run_out(self, open_run: OpenRun) -> bool:
         """Say whether nobody can come who belongs to a run.
 
-        A named run waits for others of its name for as long as the mode is its own.
+        A named run waits a while for others of its name, for as long as the mode is its own.
         """
-        if open_run.members.named and (self._sole or open_run.config.mode is self.config.mode):
+        if open_run.members.named and self._sole:
+            return False
+        if open_run.members.named and open_run.config.mode is self.config.mode:
+            return self._is_deserted(open_run) and self._has_come_to_its_end(open_run)
+        return self._groups.have_ended(open_run)
+
+    def _is_deserted(self, open_run: OpenRun) -> bool:
+        """Say whether all processes of a named run have ended, and none has come since for a while.
+
+        One that was stopped is ended by hand: who is started again is to get no further.
+        """
+        if open_run.clients or open_run.lifetime.stopped or not self._quiet(open_run):
             return False
         return self._groups.have_ended(open_run)
+
+    def _has_come_to_its_end(self, open_run: OpenRun) -> bool:
+        """Say whether no process of a run can have more to do that is started again, as far as that matters."""
+        if open_run.members.given is None:
+            return True
+        playback = open_run.playback
+        if playback is not None and (
+            playback.resumption.diverged or playback.find_awaited() is not None
+        ):
+            return False
+        return self._groups.have_ended_well(open_run)
+
+    def _tell_deserted(self, open_run: OpenRun) -> None:
+        """Say once that a run goes on although its processes have ended."""
+        members = open_run.members
+        if members.given is None or members.told_ended or open_run.info is None:
+            return
+        if not self._is_deserted(open_run):
+            return
+        members.told_ended = True
+        logger.warning(
+            "run %s stays open: its processes have ended, but as far as can be seen not all with 0, or not at its end; a process of"
+            " that name goes on with it; for a new run: playhead seal %s",
+            open_run.info.id,
+            shell_word(open_run.info.id),
+        )
 
     # ---- ending --------------------------------------------------------------------------------
 
@@ -411,11 +466,13 @@ class RunRegistry:
             if open_run.info is not None and self._store.owner_requests.was_asked(
                 open_run.info, SEAL
             ):
-                self.end(open_run, "asked for by playhead seal")
+                self.end(open_run, _SEALED)
             elif self._has_run_out(open_run):
-                self.end(open_run, "its process group has ended")
+                self.end(open_run, _DESERTED if open_run.members.named else _GROUP_ENDED)
             elif open_run.config.mode is not self.config.mode and self._quiet(open_run):
                 self.end(open_run, f"the mode became {self.config.mode.value}")
+            else:
+                self._tell_deserted(open_run)
 
     def _quiet(self, open_run: OpenRun) -> bool:
         idle_s = time.monotonic() - open_run.on_the_way.last_request
@@ -428,6 +485,7 @@ class RunRegistry:
         open_run.lifetime.ending = True
         for key in [key for key, value in self._by_key.items() if value is open_run]:
             del self._by_key[key]
+        self._groups.forget(open_run)
         return self._sealer.begin(open_run, reason)
 
     @property
@@ -456,6 +514,20 @@ async def _read_last() -> None:
     """Let what has come from clients be read and handled."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
+
+
+def _tell_resumed(open_run: OpenRun) -> None:
+    """Say that a run goes on which nobody has asked for by hand."""
+    if open_run.info is None or open_run.tape is None:
+        return
+    logger.warning(
+        "run %s continues %s, whose proxy died: what that has is answered from its tape and not sent again (%s), and the rest is sent;"
+        " for a new run: playhead seal %s, then start the agent again",
+        open_run.info.id,
+        open_run.tape.id,
+        counted(open_run.tape.exchanges, "exchange"),
+        shell_word(open_run.info.id),
+    )
 
 
 def _names(open_run: OpenRun, name: str) -> bool:

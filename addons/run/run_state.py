@@ -63,6 +63,16 @@ class Stopped:
         return f"stopped by {who}: {self.reason}" if self.reason else f"stopped by {who}"
 
 
+class ExitCode(Protocol):
+    """How one process ends; see `proxy/processes/exit_codes.py`."""
+
+    def is_well(self) -> bool:
+        """Say whether it is known to have ended with 0."""
+
+    def close(self) -> None:
+        """Follow it no more."""
+
+
 class Unfinished(Protocol):
     """A request on its way, as its run knows it: `PendingExchange`."""
 
@@ -119,6 +129,12 @@ class Members:
     groups_known: bool = True
     given: GivenRequests | None = None
     """What was asked for so far, where who comes with its name may be a process that was started again; None elsewhere."""
+    exit_codes: dict[int, ExitCode] = field(default_factory=dict)
+    """By process id, of such a run."""
+    missed: bool = False
+    """Whether a client had left before its process was looked for."""
+    told_ended: bool = False
+    """Whether somebody was told that its processes have ended and it has not."""
 
     @property
     def named(self) -> bool:

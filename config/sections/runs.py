@@ -28,7 +28,7 @@ class Runs:
     grace_s: float = key(
         "10s",
         parse_duration,
-        "After a change of mode: from the last request to the seal.",
+        "After a change of mode, or the end of a name's processes: from the last request to the seal.",
         name="grace",
     )
     tokens: Mapping[str, str] = custom(

@@ -26,6 +26,7 @@ from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_run
 from ..processes import client_processes as sockets
+from ..processes.exit_codes import ExitCode
 from ..processes.proc import group_alive
 from ..trust.ca import CertificateAuthority, certificate_store, open_ca
 from ..trust.compiled_search_cache import KeptSearches
@@ -105,7 +106,7 @@ class Runtime:
                     partial(_submit, compiling),
                     routes.secrets,
                 ),
-                Processes(finder.find, group_alive),
+                Processes(finder.find, group_alive, ExitCode),
                 sole=self._sole,
                 refresh=self._poll,
                 restore=partial(restore_run, self.store),

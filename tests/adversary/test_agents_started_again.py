@@ -4,13 +4,16 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from playhead.proxy.processes.exit_codes import can_tell
+from playhead.store import RunStatus, Store
 from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates
-from playhead.tests.support.process import Serve
+from playhead.tests.support.process import Serve, playhead, wait_until
 from playhead.tests.support.resume_world import Upstream
 
 ENDS = ("kill", "3")
@@ -33,6 +36,16 @@ class Agents:
         self.file.write_text(f"store: {self.store}\nruns: {{resume: {resume}, grace: 0s}}\n")
         self.proxy = Serve(*self._flags, "--listen", "127.0.0.1:0")
         self.proxy.__enter__()
+
+    def has_ended(self, run: str) -> bool:
+        """Say whether a run is sealed."""
+        with Store.open(self.store, readonly=True) as store:
+            return store.runs.get(run).status is RunStatus.SEALED
+
+    def list_runs(self) -> list[str]:
+        """Give the names of all runs."""
+        with Store.open(self.store, readonly=True) as store:
+            return [one.id for one in store.runs.all()]
 
     def ask(self, run: str, end: str, *names: str) -> list[int]:
         """Have an agent ask, and end; give the statuses."""
@@ -69,3 +82,48 @@ def test_one_process_asks_as_often_as_it_likes(agents: Agents) -> None:
     names = ("m1", "e1", "k1", "m1", "e1", "k1", "e1")
     assert agents.ask("job", "0", *names) == [200] * len(names)
     assert agents.upstream.sent == Counter(names)
+
+
+def test_a_job_that_ended_well_is_done_again_by_the_next(agents: Agents) -> None:
+    """Where the kernel tells how it ended: its run ends, too, be the proxy killed after that."""
+    if not can_tell():
+        pytest.skip("the kernel does not tell how others end")
+    names = ("m1", "e1")
+    for count in (1, 2):
+        assert agents.ask("job", "0", *names) == [200, 200]
+        assert agents.upstream.sent == Counter(m1=count, e1=count)
+        wait_until(partial(agents.has_ended, agents.list_runs()[-1]))
+    agents.proxy.stop(signal.SIGKILL)
+    agents.begin("auto")
+    assert agents.ask("job", "0", *names) == [200, 200]
+    assert agents.upstream.sent == Counter(m1=3, e1=3)
+    assert agents.list_runs() == ["job", "job~2", "job~3"]
+
+
+@pytest.mark.parametrize("end", [*ENDS, "0"])
+def test_a_run_ends_with_its_processes_where_nothing_is_resumed(agents: Agents, end: str) -> None:
+    """However they ended: the next of that name begins anew."""
+    agents.proxy.stop()
+    agents.begin("off")
+    assert agents.ask("job", end, "e1") == [200]
+    wait_until(lambda: agents.has_ended("job"))
+    assert agents.ask("job", end, "e1") == [200]
+    assert (agents.list_runs(), agents.upstream.sent) == (["job", "job~2"], Counter(e1=2))
+
+
+def test_what_goes_on_is_said_and_can_be_ended(agents: Agents) -> None:
+    """A run that its proxy's death has left, with an agent that had died before; and a new run is had where that is wanted."""
+    names = ("m1", "e1")
+    agents.ask("job", "3", *names)
+    agents.proxy.stop(signal.SIGKILL)
+    agents.begin("auto")
+    assert agents.ask("job", "3", *names) == [200, 200]
+    assert agents.upstream.sent == Counter(names)
+    assert playhead("seal", "--store", agents.store, "job@1").returncode == 0
+    assert agents.ask("job", "3", *names) == [200, 200]
+    assert agents.upstream.sent == Counter([*names, *names])
+    _, _, said = agents.proxy.stop()
+    assert (
+        "run job@1 continues job, whose proxy died: what that has is answered from its tape" in said
+    )
+    assert agents.list_runs() == ["job", "job@1", "job~2"]

@@ -1,6 +1,7 @@
 """Which process groups the clients of runs belong to: a look at the process table, made once for a connection."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,13 +9,18 @@ from typing import Any, Protocol
 
 from mitmproxy import connection
 
-from ..run_state import OpenRun
+from ....tape.shell_words import shell_word
+from ..run_state import ExitCode, OpenRun
+
+logger = logging.getLogger(__name__)
 
 _LOOK = "playhead_look"
 """Attribute of a client connection: the look for its process group."""
 _MOST_LOOKS = 1000
 """Clients of named runs that wait to have their group learnt; further ones are left unknown."""
 _SECOND_LOOK_S = 0.1
+_MOST_FOLLOWED = 256
+"""Processes of a run, without those that are known to have ended well; above that none is followed, and the run stays open."""
 
 
 class Group(Protocol):
@@ -45,6 +51,8 @@ class Processes:
     """(client's address, our address) -> its process group; blocking."""
     alive: Callable[[int, float], bool]
     """(pgid, started) -> whether any of the group is still there."""
+    follow: Callable[[int], ExitCode | None] = lambda _pid: None
+    """Process id -> how it will end; None where that is never known."""
 
 
 class ClientGroups:
@@ -99,13 +107,54 @@ class ClientGroups:
         """Note that a group has clients in a run; None for one that cannot be seen."""
         if group is None:
             open_run.members.groups_known = False
-        else:
-            open_run.members.groups.add(self._known(group))
+            return
+        known = self._known(group)
+        if open_run.members.given is not None:
+            if known not in open_run.members.groups and self.have_ended(open_run):
+                _tell_continued(open_run, group)
+            self._follow(open_run, group)
+        open_run.members.groups.add(known)
+
+    def _follow(self, open_run: OpenRun, group: Group) -> None:
+        """Learn how a client's process will end, and the one that leads its group: a script may go on where its agent died."""
+        codes = open_run.members.exit_codes
+        if open_run.members.missed:
+            return
+        for pid in {group.pid, group.pgid}:
+            before = codes.get(pid)
+            if before is not None and not before.is_well():
+                continue  # the same, or one that ended otherwise: that stays so
+            code = self._processes.follow(pid)
+            if code is None:
+                open_run.members.missed = True
+            else:
+                codes[pid] = code
+        if len(codes) > _MOST_FOLLOWED:
+            for pid in [pid for pid, code in codes.items() if code.is_well()]:
+                del codes[pid]
+        if len(codes) > _MOST_FOLLOWED:
+            open_run.members.missed = True
+            self.forget(open_run)
+
+    def forget(self, open_run: OpenRun) -> None:
+        """Follow the processes of a run no more."""
+        for code in open_run.members.exit_codes.values():
+            code.close()
+        open_run.members.exit_codes.clear()
+
+    def have_ended_well(self, open_run: OpenRun) -> bool:
+        """Say whether all processes of a run that may be started again are known to have ended with 0."""
+        members = open_run.members
+        if members.missed or not self.have_ended(open_run):
+            return False
+        return all(code.is_well() for code in members.exit_codes.values())
 
     def look_later(self, open_run: OpenRun, client: connection.Client) -> None:
         """Learn the group of a named run's client without making it wait."""
         if len(self._to_look) < _MOST_LOOKS:
             self._to_look.append((open_run, client))
+        else:
+            open_run.members.missed = True
         if self.looking is None or self.looking.done():
             self.looking = asyncio.get_running_loop().create_task(self._look())
 
@@ -125,6 +174,8 @@ class ClientGroups:
                     break
             if group is not None or (client.connected and not open_run.lifetime.ending):
                 self.add(open_run, group)
+            else:
+                open_run.members.missed = True
 
     def close(self) -> None:
         """Look for nobody any more."""
@@ -136,6 +187,19 @@ class ClientGroups:
         if not open_run.members.groups or not open_run.members.groups_known:
             return False
         return not any(self._processes.alive(*group) for group in open_run.members.groups)
+
+
+def _tell_continued(open_run: OpenRun, group: Group) -> None:
+    name = open_run.info.id if open_run.info is not None else ""
+    open_run.members.told_ended = False
+    logger.warning(
+        "run %s goes on with another process (%s, pid %d), since those before it have ended: model calls and effects that"
+        " it asks for again are held; for a new run: playhead seal %s",
+        name,
+        open_run.redactor.redact_text(group.command),
+        group.pid,
+        shell_word(name),
+    )
 
 
 def find_address(client: connection.Client) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -18,10 +19,10 @@ from playhead.addons.run.exchange_parts.phases import Held
 from playhead.addons.run.lifecycle import client_process_groups
 from playhead.addons.run.lifecycle.client_process_groups import Processes
 from playhead.addons.run.registry import Rejected, RunRegistry, name_after
-from playhead.addons.run.run_state import OpenRun
+from playhead.addons.run.run_state import OpenRun, Stopped
 from playhead.config import Config, Mode, Runs
 from playhead.store import RunStatus, Store
-from playhead.tape.exchange import Seq
+from playhead.tape.exchange import NO_TEXT, Seq
 from playhead.tape.redaction.redactor import Redactor
 
 
@@ -223,7 +224,7 @@ async def test_clients_that_have_gone_say_nothing_about_who_can_be_seen(
 
 
 async def test_runs_end_with_their_groups(open_runs: OpenRuns) -> None:
-    """A nameless run when its group has ended; a named one only once the mode is another."""
+    """A nameless run when its group has ended; a named one at once only if the mode is another."""
     nameless, named = await open_runs.join(ONE), await open_runs.join(TWO, "mine")
     open_runs.ended |= {ONE.pgid, TWO.pgid}
     await open_runs.registry.tick()
@@ -233,24 +234,165 @@ async def test_runs_end_with_their_groups(open_runs: OpenRuns) -> None:
     assert named.lifetime.ending
 
 
+class Later:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        clock = SimpleNamespace(
+            monotonic=lambda: self.now,
+            time_ns=time.time_ns,
+            strftime=time.strftime,
+            localtime=time.localtime,
+        )
+        monkeypatch.setattr(module, "time", clock)
+        monkeypatch.setattr(open_run_module, "time", clock)
+
+
+async def test_a_named_recording_ends_with_all_processes_of_its_name(
+    open_runs: OpenRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once its grace is over, and nobody is connected; the next of that name begins another run."""
+    later = Later(monkeypatch)
+    clients = [open_runs.client(group) for group in (ONE, TWO)]
+    for client in clients:
+        named = await open_runs.assign(client, "mine")
+    unseen = await open_runs.join(None, "unseen")
+    looking = open_runs.registry._groups.looking
+    assert looking is not None
+    await looking
+    later.now += 60
+    for gone in (ONE, TWO):
+        assert not named.lifetime.ending
+        open_runs.ended.add(gone.pgid)
+        await open_runs.registry.tick()
+    assert not named.lifetime.ending
+    pending = open_runs.begin(named)
+    for client in clients:
+        open_runs.registry.leave(client)
+    await open_runs.registry.tick()
+    named.finish(pending)
+    await open_runs.registry.tick()
+    assert not named.lifetime.ending
+    later.now += 6
+    await open_runs.registry.tick()
+    assert (named.lifetime.ending, unseen.lifetime.ending) == (True, False)
+    again = await open_runs.join(Seen(300, 3.0), "mine")
+    assert again.info is not None
+    assert again.info.id == "mine~2"
+
+
+async def test_a_stopped_run_does_not_end_with_its_processes(
+    open_runs: OpenRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is started again is to get no further."""
+    later, client = Later(monkeypatch), open_runs.client(ONE)
+    named = await open_runs.assign(client, "mine")
+    open_runs.registry.leave(client)
+    named.lifetime.stopped = Stopped("ann", 0, NO_TEXT, 1)
+    open_runs.ended.add(ONE.pgid)
+    later.now += 60
+    await open_runs.registry.tick()
+    assert not named.lifetime.ending
+
+
+class Ended:
+    """How a process ends."""
+
+    def __init__(self, *, well: bool) -> None:
+        self.well = well
+        self.closed = False
+
+    def is_well(self) -> bool:
+        return self.well
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("codes", "ends"),
+    [
+        ((True, True), True),
+        # The leader of a group may end with 0 although its agent was killed, and the other way round.
+        ((True, False), False),
+        ((False, True), False),
+        ((True, None), False),
+    ],
+)
+async def test_a_run_that_may_be_gone_on_with_ends_if_its_processes_ended_well(
+    open_runs: OpenRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    codes: tuple[bool | None, bool | None],
+    ends: bool,
+) -> None:
+    """Else it stays open, which is said once, and what is started again goes on with it, which is said, too."""
+    registry, later = open_runs.registry, Later(monkeypatch)
+    registry.config = dataclasses.replace(CONFIG, runs=Runs(grace_s=5.0, resume="auto"))
+    made = {
+        pid: None if well is None else Ended(well=well)
+        for pid, well in zip((7, ONE.pgid), codes, strict=True)
+    }
+    registry._groups._processes = dataclasses.replace(
+        registry._groups._processes, follow=lambda pid: made.get(pid) or None
+    )
+    client = open_runs.client(ONE)
+    named = await open_runs.assign(client, "mine")
+    registry.leave(client)
+    open_runs.ended.add(ONE.pgid)
+    later.now += 60
+    for _ in range(2):
+        await registry.tick()
+    assert named.lifetime.ending is ends
+    assert all(one is None or one.closed is ends for one in made.values())
+    assert caplog.text.count("run mine stays open: its processes have ended") == int(not ends)
+    again = await open_runs.join(TWO, "mine")
+    assert (again is named) is not ends
+    if not ends:
+        assert registry._groups.looking is not None
+        await registry._groups.looking
+    goes_on = "run mine goes on with another process (agent, pid 7)"
+    assert (goes_on in caplog.text) is not ends
+
+
+def _give(ended: Ended, _pid: int) -> Ended:
+    return ended
+
+
+async def test_not_more_processes_are_followed_than_there_is_room_for(
+    open_runs: OpenRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that ended well make room; else nobody knows how all have ended."""
+    registry = open_runs.registry
+    registry.config = dataclasses.replace(CONFIG, runs=Runs(resume="auto"))
+    monkeypatch.setattr(client_process_groups, "_MOST_FOLLOWED", 4)
+    processes = registry._groups._processes
+    for name, well in (("well", True), ("not", False)):
+        ended = Ended(well=well)
+        registry._groups._processes = dataclasses.replace(processes, follow=partial(_give, ended))
+        for number in range(4):
+            named = await open_runs.join(Seen(1000 + number, 1.0, pid=2000 + number), name)
+            if registry._groups.looking is not None:
+                await registry._groups.looking
+        assert named.members.missed is not well
+        assert len(named.members.exit_codes) <= 4
+
+
 async def test_a_run_is_not_idle_while_it_waits_for_an_answer(
     open_runs: OpenRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The grace begins with the end of its last request, not with the beginning."""
-    now = 1000.0
-    clock = SimpleNamespace(monotonic=lambda: now, time_ns=time.time_ns, strftime=time.strftime)
-    clock.localtime = time.localtime
-    monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(open_run_module, "time", clock)
+    later = Later(monkeypatch)
     open_run = await open_runs.join(ONE)
     pending = open_runs.begin(open_run)
     open_runs.change(Mode.PLAYBACK)
-    now += 60
+    later.now += 60
     await open_runs.registry.tick()
     open_run.finish(pending)
     await open_runs.registry.tick()
     assert not open_run.lifetime.ending
-    now += 6
+    later.now += 6
     await open_runs.registry.tick()
     assert open_run.lifetime.ending
 
