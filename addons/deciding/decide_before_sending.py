@@ -97,11 +97,9 @@ async def _let_out_counted(
 
 
 def _find_reserving_meter(pending: PendingExchange) -> UsageMeter | None:
-    """Find what reserves the cost of a model call; None where that is nothing. A copy of its service bills nothing."""
+    """Find what reserves the cost of a model call; None where that is nothing."""
     meter = pending.open_run.usage_meter
-    if meter is None or not meter.reserves or not meter.asks_model(pending):
-        return None
-    return meter if pending.open_run.policy.find_route(pending.facts) is None else None
+    return meter if meter is not None and meter.reserves and meter.asks_model(pending) else None
 
 
 def find_repeats_meter(pending: PendingExchange) -> UsageMeter | None:

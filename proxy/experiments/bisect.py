@@ -181,8 +181,7 @@ def _prepare(store: Store, config: Config, wanted: Wanted) -> _Prepared:
     declared = declare(
         store, bad, config, Asked(int(at or 0), live=wanted.live, reason=wanted.reason)
     )
-    hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
-    return _Prepared(bad, good, pairing, declared, find_price(store, bad, declared.at, hosts))
+    return _Prepared(bad, good, pairing, declared, find_price(store, bad, declared))
 
 
 def _tell(prepared: _Prepared, wanted: Wanted, command: Sequence[str]) -> Iterator[object]:
@@ -453,9 +452,7 @@ class _Bisection:
         return f"{of}: {judged.standing} ({one_line(judged.why)}), {tried.runs[0][0].run!r}"
 
     def _say_spent(self) -> str:
-        spent, caps = self._spent, self._caps
-        left = [] if caps.calls is None else [f"{max(0, caps.calls - spent.calls):,} calls"]
-        return f"spent {spent.show()}; left {', '.join(left) or 'nothing'}"
+        return f"spent {self._spent.show()}{self._caps.show_left(self._spent)}"
 
     @property
     def _named(self) -> Pair | None:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from ...timeline.cost.render import show_usd
 from ..run_again.branch import Caps, Spent
 from .run_command_once import Ran
 
@@ -70,9 +69,4 @@ class Budget:
 
     def show(self) -> str:
         """Say what was spent and what is left."""
-        spent, caps = self.spent, self.caps
-        text = f"spent {spent.show()}"
-        left = [] if caps.calls is None else [f"{max(0, caps.calls - spent.calls):,} calls"]
-        if caps.usd is not None:
-            left.insert(0, f"{show_usd(max(Decimal(0), caps.usd - spent.usd))} USD")
-        return text + (f"; left {', '.join(left)}" if left else "")
+        return f"spent {self.spent.show()}{self.caps.show_left(self.spent)}"

@@ -182,8 +182,7 @@ def _prepare(store: Store, config: Config, wanted: Wanted) -> _Prepared:
         places = chosen
     first = min(after(one) for one in places)
     declared = declare(store, tape, config, Asked(first, live=wanted.live, reason=wanted.reason))
-    hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
-    price = find_price(store, tape, declared.at, hosts)
+    price = find_price(store, tape, declared)
     return _Prepared(tape, places, declared, price, given, late_s)
 
 

@@ -11,12 +11,11 @@ from ...config import Config
 from ...tape.counted import counted
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
-from ...timeline import Receipt
 from ...timeline.receipts.render_text import explain_exit
 from ..operations.open_store import open_store
 from ..run.launcher import ContainerHost, Output
 from ..run.launcher import branch as run_branch
-from ..run_again.branch import Spent
+from ..run_again.branch import Spent, is_limited
 from ..run_again.branch_price import find_spent
 from .workers import Done, Files
 
@@ -116,7 +115,7 @@ def run_once(config: Config, place: Place, declared: Branch, files: Files) -> di
         "at_least": price.at_least,
         "billed": price.total.requests - price.total.failed,
         "estimated": str(price.estimated),
-        "limited": _is_limited(receipt),
+        "limited": is_limited(receipt),
         "unmet": declared.schedule.unmet if declared.schedule is not None else (),
     }
 
@@ -140,8 +139,3 @@ def read_done(done: Done) -> Ran:
         told.get("billed", 0),
         Decimal(told.get("estimated", 0)),
     )
-
-
-def _is_limited(receipt: Receipt) -> bool:
-    reached = receipt.limits.reached if receipt.limits is not None else ()
-    return any(row["limit"] in ("usd", "calls") for row in reached)

@@ -194,9 +194,8 @@ def _prepare(
         declared = replace(declared, afresh=declared.sends)
     except EngineError as error:
         raise EngineError(f"variant {variant.name!r}: {error}", error.hint) from error
-    hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
     parts = (tape.id, tape.created_ns, *_tell(declared), *told[0], "", told[1])
-    price = find_price(store, tape, declared.at, hosts)
+    price = find_price(store, tape, declared)
     return Prepared(variant.name, declared, hash_parts(*parts, size=8), price)
 
 

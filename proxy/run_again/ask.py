@@ -22,9 +22,9 @@ from ...tape.edits.edit_model_request import change_request
 from ...tape.exchange import Exchange, Request, RequestClass, RunId, Seq
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch, RequestChange
+from ...tape.policy.limits import show_usd as show_exact
 from ...tape.records.events import EventKind
 from ...tape.shell_words import shell_word
-from ...timeline.cost.render import show_usd
 from ...timeline.reading.call_cost import has_prices
 from ...timeline.state.calls_before import read_answer
 from ..engine.event_loop import new_event_loop
@@ -99,8 +99,7 @@ def ask(config: Config, name: str, question: Question, repeat: Repeat, *, as_jso
     with open_store(config, readonly=True) as store:
         prepared = _prepare(store, config, name, question)
         request = prepared.request
-        place = {(RequestClass.INFERENCE.value, request.host.lower())}
-        one = find_price(store, prepared.tape, question.seq, place, until=question.seq)
+        one = find_price(store, prepared.tape, prepared.branch, only=Seq(question.seq))
     prepared = prepared._replace(branch=reserve(prepared.branch, repeat.caps, one))
     print_status(
         f"playhead: exchange {question.seq} of {prepared.tape.id!r} is sent to {request.host} again,"
@@ -275,7 +274,7 @@ def _show(
                 answers.append(describe(read_answer(kept)))
     unsent = repeat.times - len(runs)
     if unsent and repeat.caps.usd is not None:
-        text = f"the cap of {show_usd(repeat.caps.usd)} USD has no room for another call: {spent.show_usd()} USD are used"
+        text = f"the cap of {show_exact(repeat.caps.usd)} USD has no room for another call: {spent.show_usd()} USD are used"
         refused.extend([text] * unsent)
     rows = spread(recorded, answers)
     if as_json:

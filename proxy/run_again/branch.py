@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from ...tape.counted import counted
 from ...tape.diff.divergence_types import one_line
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
+from ...tape.policy.limits import show_usd as show_exact
 from ...timeline import Receipt
 from ...timeline.cost.render import show_usd
 from ...timeline.reading.call_cost import has_prices
@@ -59,10 +60,19 @@ class Caps:
 
     def show(self) -> str:
         """Say them in a few words."""
-        told = [] if self.usd is None else [f"{show_usd(self.usd)} USD"]
+        told = [] if self.usd is None else [f"{show_exact(self.usd)} USD"]
         if self.calls is not None:
             told.append(f"{self.calls:,} calls")
         return ", ".join(told) + " in all"
+
+    def show_left(self, spent: "Spent") -> str:
+        """Say what is left, never more than that; empty without a cap."""
+        told = []
+        if self.usd is not None:
+            told.append(f"{show_usd(max(Decimal(0), self.usd - spent.usd), ROUND_FLOOR)} USD")
+        if self.calls is not None:
+            told.append(f"{max(0, self.calls - spent.calls):,} calls")
+        return f"; left {', '.join(told)}" if told else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +186,7 @@ def branch(
     with open_store(config, readonly=True) as store:
         tape = find_tape(store, name)
         declared = declare(store, tape, config, asked)
-        hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
-        price = find_price(store, tape, declared.at, hosts)
+        price = find_price(store, tape, declared)
         recorded = find_command(store.events.all(tape))
     caps = find_caps(repeat.caps, declared, price, repeat.times)
     declared = reserve(declared, caps, price)
@@ -185,7 +194,7 @@ def branch(
         print_status(line)
     if declared.sends and not repeat.yes:
         confirm()
-    spent, codes, breaking = Spent(), list[int](), begin_breaking()
+    spent, codes, done, breaking = Spent(), list[int](), 0, begin_breaking()
     for number in range(1, repeat.times + 1):
         limited = replace(config, limits=limit_run(config.limits, caps, spent))
         code, receipt = run_branch(
@@ -203,9 +212,14 @@ def branch(
             spent.add(find_spent(store, store.runs.get(receipt.run)))
         if declared.sends or repeat.times > 1:
             print_status(_sum_up(receipt, number, repeat.times, spent, caps))
-        if code in (ExitCode.LEAKED, ExitCode.INTERRUPTED) or _is_reached(receipt, caps, spent):
-            if number < repeat.times:
-                print_status(_left(number, repeat.times))
+        # One that a cap has cut is to be made again.
+        is_cut = is_limited(receipt)
+        done += not is_cut and code != ExitCode.INTERRUPTED
+        is_capped = is_cut or (number < repeat.times and _is_used_up(caps, spent))
+        if is_capped or code in (ExitCode.LEAKED, ExitCode.INTERRUPTED):
+            if done < repeat.times > 1:
+                print_status(_left(done, repeat.times, is_capped=is_capped))
+                codes.append(ExitCode.DIVERGED)
             break
     return choose_code(codes)
 
@@ -245,8 +259,7 @@ def announce(
     for one in declared.answers:
         yield f"  hypothetical: {one_line(one.match.text)}"
     if declared.sends:
-        if declared.live:
-            yield f"  price: from there on the tape has of these {price.show(times)}"
+        yield f"  price: from there on the tape has of these {price.show(times)}"
         yield f"  cap: {caps.show()}"
     elif not declared.answers:
         yield NOTHING_LEAVES
@@ -323,11 +336,13 @@ def limit_run(limits: Limits, caps: Caps, spent: Spent, calls: int | None = None
     )
 
 
-def _is_reached(receipt: Receipt, caps: Caps, spent: Spent) -> bool:
-    if receipt.limits is not None and any(
-        row["limit"] in ("usd", "calls") for row in receipt.limits.reached
-    ):
-        return True
+def is_limited(receipt: Receipt) -> bool:
+    """Say whether a cap, or a limit of that kind, has cut a run."""
+    reached = receipt.limits.reached if receipt.limits is not None else ()
+    return any(row["limit"] in ("usd", "calls") for row in reached)
+
+
+def _is_used_up(caps: Caps, spent: Spent) -> bool:
     used_up = caps.usd is not None and spent.usd >= caps.usd
     return used_up or (caps.calls is not None and spent.calls >= caps.calls)
 
@@ -338,10 +353,7 @@ def _sum_up(receipt: Receipt, number: int, times: int, spent: Spent, caps: Caps)
     ended = "" if child is None else f", the command ended with {child}"
     text = f"playhead: {run}{receipt.run!r}{ended}"
     if caps.calls is not None:
-        left = [f"{max(0, caps.calls - spent.calls):,} calls"]
-        if caps.usd is not None:
-            left.insert(0, f"{show_usd(max(Decimal(0), caps.usd - spent.usd))} USD")
-        text += f"; spent so far {spent.show()}; left {', '.join(left)}"
+        text += f"; spent so far {spent.show()}{caps.show_left(spent)}"
     return text
 
 
@@ -349,11 +361,12 @@ def _show_estimated(spent: Spent) -> str:
     return f" ({show_usd(spent.estimated)} of it estimated)" if spent.estimated else ""
 
 
-def _left(number: int, times: int) -> str:
-    return (
-        f"playhead: stopped after {number} of {times}: a cap was reached, or something is wrong; go on with a higher one and"
-        f" --times {times - number}"
-    )
+def _left(done: int, times: int, *, is_capped: bool) -> str:
+    """Say how many runs came to their own end, and how to make the others."""
+    why, how = "something is wrong", "go on with"
+    if is_capped:
+        why, how = "a cap or limit was reached", "go on with a higher one and"
+    return f"playhead: stopped after {done} of {times}: {why}; {how} --times {times - done}"
 
 
 def choose_code(codes: Sequence[int]) -> int:

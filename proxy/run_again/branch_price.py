@@ -1,14 +1,14 @@
 """What a branch may cost, by what its tape has from the point on; and what one has cost."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import NamedTuple
 
 from ...store import RunInfo, Store
 from ...tape.counted import counted
-from ...tape.exchange import RequestClass
-from ...tape.policy.branch import ModelUse
+from ...tape.exchange import RequestClass, Seq
+from ...tape.policy.branch import Branch, ModelUse
 from ...tape.policy.limits import NANO
 from ...tape.records.events import EventKind
 from ...timeline.cost.ledger import read_entry, read_ledger
@@ -54,27 +54,18 @@ class Price(NamedTuple):
         return text + show_unpriced(self.total.unpriced)
 
 
-def find_price(
-    store: Store,
-    tape: RunInfo,
-    at: int,
-    declared: Container[tuple[str, str]],
-    until: int | None = None,
-) -> Price:
-    """Give what the tape has from an exchange on, of what is declared live. Blocking.
+def find_price(store: Store, tape: RunInfo, declared: Branch, only: Seq | None = None) -> Price:
+    """Give what the tape has from the point of a branch on, of what may leave there. Blocking.
 
-    declared: pairs of class and host.
-    until: the last exchange; None for all.
+    only: the one exchange that counts; None for all.
     Raises: LogCorrupt.
     """
     exchanges, total, calls = Exchanges(store, tape), Sum(), 0
     known_use, dearest = dict[str, ModelUse](), 0
     for seq in exchanges.seqs:
-        wanted = seq >= at and (until is None or seq <= until)
+        wanted = seq >= declared.at if only is None else seq == only
         exchange = exchanges.find(seq) if wanted else None
-        if exchange is None:
-            continue
-        if (exchange.request_class.value, exchange.request.host.lower()) not in declared:
+        if exchange is None or not declared.declares_way_out(exchange):
             continue
         calls += 1
         if exchange.request_class is not RequestClass.INFERENCE:

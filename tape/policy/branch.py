@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from ...config import Answer, LiveRule, Match, parse_match
+from ...config.targets.request_interpretations import find_ways
 from ..exchange import Exchange, Request, RequestClass, Seq
 
 HYPOTHETICAL = "hypothetical"
@@ -151,6 +152,16 @@ class Branch:
     def sends(self) -> bool:
         """Whether anything may leave."""
         return bool(self.live or self.routes)
+
+    def declares_way_out(self, recorded: Exchange) -> bool:
+        """Say whether a request like a recorded one would leave where the tape does not answer it."""
+        request, kind = recorded.request, recorded.request_class
+        ways = find_ways(request.method, request.scheme, request.host, request.port, request.target)
+        if any(one.match.clearly(ways) for one in self.answers):
+            return False
+        if any(one.match.surely(ways) for one in self.routes):
+            return True
+        return any(only is kind and rule.match.surely(ways) for rule, only in self.live)
 
 
 class BranchPoint:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any, NamedTuple
 
 import pytest
@@ -488,7 +489,55 @@ def test_a_cap_ends_it_and_says_what_is_left(quiet: World, tmp_path: Path) -> No
     assert quiet.shop.requests == [f"POST {CHAT}"] * 3
     assert "spent so far 3 calls" in done.stderr
     assert "left 0 calls" in done.stderr
+    assert "stopped after 1 of 3: a cap or limit was reached; go on with a higher one and --times 2" in done.stderr  # fmt: skip
+
+
+def test_a_cap_between_two_runs_ends_it_as_one_within_a_run(quiet: World, tmp_path: Path) -> None:
+    """Not all were made, which is no success."""
+    (tmp_path / "answer.json").write_text('{"order": 7, "amount": 10}')
+    words = quiet.words(
+        *("--at", "2", "--answer", tmp_path / "answer.json", "--times", "3", "--yes"),
+        *("--live", "inference", "--reason", "r", "--max-calls", "4"),
+    )
+    done = playhead(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout.count("Refunded")) == (121, 2), done.stderr
     assert "stopped after 2 of 3" in done.stderr
+
+
+ROUTED_USD = "0.0070"
+"""Of a run: two calls."""
+
+
+def _route_model(world: World, folder: Path, *words: str) -> CompletedProcess[str]:
+    """Branch so that the calls of the model go to the copy."""
+    (folder / "answer.json").write_text('{"order": 7, "amount": 10}')
+    route = f"POST {world.shop.url}{CHAT}={world.sandbox.url}"
+    told = ("--at", "2", "--answer", folder / "answer.json", "--route", route, "--reason", "r")
+    return playhead(*world.words(*told, "--yes", *words), cwd=folder)
+
+
+def test_what_a_routed_model_call_costs_is_told_alike_everywhere(
+    quiet: World, tmp_path: Path
+) -> None:
+    """A copy may be a gateway: before it is sent, in its receipt, in what was spent and in the bill."""
+    receipt = tmp_path / "receipt.json"
+    done = _route_model(quiet, tmp_path, "--cap", "1", "--receipt", str(receipt))
+    assert done.returncode == 0, done.stderr
+    assert (quiet.shop.requests, quiet.sandbox.requests) == ([], [f"POST {CHAT}"] * 2)
+    assert f"price: from there on the tape has of these 2 calls, {ROUTED_USD} USD" in done.stderr
+    assert f"spent so far 2 calls, {ROUTED_USD} USD; left 0.99 USD" in done.stderr
+    told = json.loads(receipt.read_text())
+    bill = read_json("cost", "--store", quiet.store, told["run"])
+    assert (bill["sent"], bill["spent"]["calls"]) == (2, 2)
+    assert float(bill["spent"]["usd"]) == told["limits"]["used"]["usd"] > 0
+
+
+def test_a_routed_model_call_that_can_pass_a_cap_is_not_sent(quiet: World, tmp_path: Path) -> None:
+    """Over all runs together."""
+    done = _route_model(quiet, tmp_path, "--times", "3", "--cap", "0.011")
+    assert done.returncode == 121, done.stderr
+    assert quiet.sandbox.requests == [f"POST {CHAT}"] * 3
+    assert "stopped after 1 of 3" in done.stderr
 
 
 def test_a_call_that_can_pass_a_cap_is_not_sent(quiet: World, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@
 3. An answer of an error cost nothing. A model without a price is unknown, never free.
    So is what `playhead explore` was answered: the tape that it keeps has it once more, and does not count.
 4. What a tape answered was saved: it would have cost what its answer states.
+5. What a branch has sent elsewhere (`--route`) costs what its service does: nobody knows whether a gateway or a mock is there.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +21,7 @@ from typing import Any
 from ...config import Inject, Mode
 from ...store import RunStatus
 from ...tape.dialects import InferenceResponse, Usage, read_request
-from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
+from ...tape.exchange import Exchange, RequestClass, Seq
 from ...tape.records.events import EventKind
 from ..reading.call_cost import find_price
 from ..reading.request_fate import Fate, find_fate, is_refusal
@@ -192,8 +193,8 @@ def _is_billed(exchange: Exchange, fate: Fate) -> bool:
     """Say whether a request asks a model, so that it is billed unless an error says that it is not."""
     asks = exchange.request_class is RequestClass.INFERENCE
     can_be = exchange.websocket is not None or exchange.request.method.upper() == "POST"
-    if not asks or not can_be or exchange.verdict is VerdictKind.SANDBOXED:
-        return False  # a copy of the service bills nothing
+    if not asks or not can_be:
+        return False
     return fate in (Fate.SENT, Fate.SAVED) and not is_free(exchange.request)
 
 
@@ -205,8 +206,6 @@ def read_entry(exchange: Exchange, part: int, fate: Fate, lane: int = 0) -> Entr
     """Read what a request to a model took."""
     entry = Entry(exchange.seq, part, exchange.started_ns, fate)
     if exchange.request_class is not RequestClass.INFERENCE:
-        return entry
-    if exchange.verdict is VerdictKind.SANDBOXED:  # a copy of the service bills nothing
         return entry
     asked = read_request(exchange.request)
     if asked is not None and asked.rpc:

@@ -66,10 +66,10 @@ def say_money(total: Sum) -> str:
     )
 
 
-def show_usd(amount: Decimal) -> str:
+def show_usd(amount: Decimal, rounding: str = ROUND_HALF_UP) -> str:
     """Give an amount to the cent; one below ten cents finer."""
     unit = _FINE if Decimal(0) < amount < Decimal("0.1") else _CENT
-    return f"{amount.quantize(unit, ROUND_HALF_UP):,}"
+    return f"{amount.quantize(unit, rounding):,}"
 
 
 def _notes(bill: Bill) -> Iterator[str]:

@@ -50,7 +50,7 @@ def _says_something(message: Message) -> bool:
 
 def states_less(exchange: Exchange, answer: InferenceResponse | None) -> bool:
     """Say whether a model call may have used more than its answer states: it states no tokens or a part, or was cut."""
-    if exchange.verdict is VerdictKind.SANDBOXED or is_refusal(exchange, answer):
+    if is_refusal(exchange, answer):
         return False
     if find_fate(exchange) in (Fate.REFUSED, Fate.UNREACHED):
         return False

@@ -118,3 +118,20 @@ def test_a_cap_is_called_as_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(EngineError, match=r"^--cap needs the prices") as error:
         find_caps(Caps(Decimal(1)), sends, price, 1)
     assert "--max-calls" in str(error.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("cap", "spent", "shown", "left"),
+    [
+        ("0.00025", "0.00021", "0.00025 USD in all", "; left 0.0000 USD"),
+        ("0.00025", "0", "0.00025 USD in all", "; left 0.0002 USD"),
+        ("1", "0.0012", "1.00 USD in all", "; left 0.99 USD"),
+        ("0.125", "1", "0.125 USD in all", "; left 0.00 USD"),
+    ],
+)
+def test_a_cap_is_shown_as_it_is_and_no_more_is_left_than_is(
+    cap: str, spent: str, shown: str, left: str
+) -> None:
+    """Whatever is rounded."""
+    caps = Caps(Decimal(cap))
+    assert (caps.show(), caps.show_left(Spent(Decimal(spent)))) == (shown, left)

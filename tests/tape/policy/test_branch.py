@@ -19,7 +19,7 @@ from playhead.tape.policy.branch import (
 )
 from playhead.tape.policy.decide import Action, Constraints, Drifted, Facts, Found, Policy, decide
 from playhead.tape.policy.revise import Ruled, Supposed, revise
-from playhead.tests.support.exchanges import make_request
+from playhead.tests.support.exchanges import make_exchange, make_request
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,
@@ -178,3 +178,23 @@ def test_a_class_is_read() -> None:
         ("a.test", "b.test"),
     )
     assert parse_live_class("read", parse_host) == (READ, ())
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "leaves"),
+    [
+        (CHAT, INFERENCE, True),
+        (CHAT, READ, False),
+        (REFUND, EFFECT, True),
+        (REFUND, INFERENCE, True),
+        (CHARGE, EFFECT, False),
+        (ORDER, READ, False),
+        ("GET https://docs.test/a", READ, True),
+    ],
+)
+def test_what_a_branch_may_send_of_its_tape(what: str, kind: RequestClass, leaves: bool) -> None:
+    """What is live, and what a route names whatever its class; this is what its price is made of."""
+    recorded = make_exchange(what=what, kind=kind)
+    assert BRANCH.declares_way_out(recorded) == leaves
+    given = (HypotheticalAnswer(parse_match("* *://*/*"), ANSWER),)
+    assert not replace(BRANCH, answers=given).declares_way_out(recorded)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from playhead.store import RunStatus
-from playhead.tape.exchange import RequestClass, Seq, Spilled
+from playhead.tape.exchange import RequestClass, Seq, Spilled, VerdictKind
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import Tape, chat, chat_answer, said
 from playhead.tests.support.dialects import make_request, make_response
@@ -273,3 +273,17 @@ def test_what_was_sent_elsewhere_costs_nothing(status: int) -> None:
     tape.model(make_request(*CHAT), make_response(b"", status))
     (entry,) = read_ledger(InMemory(tape.exchanges), lanes=False)
     assert (entry.failed, entry.at_least, entry.usd) == (True, False, Decimal(0))
+
+
+def test_a_call_that_was_sent_elsewhere_costs_what_its_service_does() -> None:
+    """There may be a gateway: a bill without it would say less than the cap has counted."""
+    tape = Tape("run")
+    tape.model(chat([said("user", "one")]), chat_answer("one"))
+    bills = []
+    for verdict in (VerdictKind.LIVE, VerdictKind.SANDBOXED):
+        run = _Crashed([replace(one, verdict=verdict) for one in tape.exchanges])
+        bill = Bill("model")
+        bill.add("run", read_ledger(run))
+        bills.append(bill)
+    assert bills[0] == bills[1]
+    assert (bills[1].sent, bills[1].spent.requests) == (1, 1)
