@@ -66,7 +66,8 @@ def _note_answered(pending: PendingExchange, held: HeldAtBreak) -> None:
     """Note where somebody answers in the place of the tape, or of a service that is live: such a request diverges from nothing."""
     decision = pending.decision
     if decision is not None and decision.action in (Action.SERVE, *_LEAVING):
-        seq = held.tape_seq if decision.action is Action.SERVE else None
+        is_served = decision.action is Action.SERVE
+        seq = held.tape_seq if is_served else pending.lookup.passed_over
         pending.find(replace(pending.lookup, recorded=None, answered=True, in_place_of=seq))
 
 

@@ -290,12 +290,16 @@ class TapeLookup:
         system = await asyncio.to_thread(read_system, self._request)
         change = point.branch.change if point.branch is not None else None
         if change is not None and system is not None and system == point.system:
-            await self._ask_otherwise(replace(change, patch=None, whole=None))
+            seq = hit.seq if isinstance(hit, Hit) else None
+            await self._ask_otherwise(replace(change, patch=None, whole=None), seq)
         else:
             await _wait(self._look_up_as_asked(fingerprint, hit))
 
-    async def _ask_otherwise(self, change: RequestChange) -> None:
-        """Have a model call ask otherwise, and leave."""
+    async def _ask_otherwise(self, change: RequestChange, seq: Seq | None) -> None:
+        """Have a model call ask otherwise, and leave.
+
+        seq: of the recorded exchange that would answer it as it is.
+        """
         from ...tape.edits.edit_model_request import change_request
 
         pending = self._pending
@@ -312,7 +316,7 @@ class TapeLookup:
             self._playback.identifier.identify, self._request, self._kind
         )
         pending.identify(fingerprint, key)
-        pending.find(Lookup(Unknown(), asked_otherwise=True))
+        pending.find(Lookup(Unknown(), asked_otherwise=True, passed_over=seq))
         await _wait(let_out_live(pending, self._request, fingerprint, Unknown()))
 
     async def _leave_tape(self, branch: Branch, recorded: Exchange) -> None:
@@ -327,7 +331,7 @@ class TapeLookup:
         elif branch.change is not None:
             await self._ask_at_point(branch.change, recorded)
         elif self._is_asked_afresh():
-            await _wait(self._ask_afresh())
+            await _wait(self._ask_afresh(recorded.seq))
 
     def _is_asked_afresh(self) -> bool:
         """Say whether a branch has a model asked although the tape has its answer."""
@@ -336,10 +340,10 @@ class TapeLookup:
             return False
         return self._policy.find_hypothetical(facts) is None and self._declares_way_out()
 
-    def _ask_afresh(self) -> Awaitable[None] | None:
+    def _ask_afresh(self, seq: Seq) -> Awaitable[None] | None:
         """Let out a model call just as it was asked; what the tape has counts as asked for."""
         pending = self._pending
-        pending.find(Lookup(Unknown()))
+        pending.find(Lookup(Unknown(), passed_over=seq))
         fingerprint = pending.fingerprint or Fingerprint(b"")
         return let_out_live(pending, self._request, fingerprint, Unknown())
 
@@ -349,7 +353,7 @@ class TapeLookup:
 
             self._playback.point.system = await asyncio.to_thread(read_system, recorded.request)
         self._pending.find(replace(self._pending.lookup, recorded=None))
-        await self._ask_otherwise(change)
+        await self._ask_otherwise(change, recorded.seq)
 
     # ---- what is on the tape -------------------------------------------------------------------------
 
@@ -407,7 +411,7 @@ class TapeLookup:
         if playback.point.reached:
             # The order behind the point is a branch's own.
             is_asked = seq >= playback.point.at and playback.find_awaited() is None
-            return self._ask_afresh() if is_asked and self._is_asked_afresh() else None
+            return self._ask_afresh(seq) if is_asked and self._is_asked_afresh() else None
         return self._compare_lane(recorded, passed) if passed else None
 
     def _refuse(self, wrong: Unanswerable) -> None:

@@ -358,7 +358,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
                 lambda: watch.members() or _find_command(child)
             )
         prompting = await stack.enter_async_context(contextlib.AsyncExitStack())
-        await prompting.enter_async_context(_breaking(runtime, wanted.breaking, child))
+        breaks = await prompting.enter_async_context(_breaking(runtime, wanted.breaking, child))
         if wanted.resumes:
             await _claim(runtime)
         if wanted.replaces:
@@ -411,8 +411,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         if isinstance(job, _CapturedJob):
             seen = await job.captured.evidence(redactor.redact_text)
             await _note(runtime, info, {"capture": seen})
-        if blind:
-            await _note(runtime, info, {"text": blind})
+        for text in [*filter(None, [blind]), *breaks.say_unmet()]:
+            await _note(runtime, info, {"text": text})
         if preload_bundle is not None:
             await asyncio.to_thread(_note_determinism, runtime, info, preload_bundle, command)
         elif config.mode is Mode.PLAYBACK and config.determinism not in (None, "off"):
@@ -532,14 +532,13 @@ async def _claim(runtime: Runtime) -> None:
 @contextlib.asynccontextmanager
 async def _breaking(
     runtime: Runtime, breaking: Breaking | None, child: "_Child"
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Breaks]:
     """Hold the command at breakpoints while it runs, and ask what becomes of it."""
+    breaks, registry = Breaks(breaking.points if breaking else ()), runtime.registry
     if breaking is None:
-        yield
+        yield breaks
         return
     from .break_prompt import BreakPrompt
-
-    breaks, registry = Breaks(breaking.points), runtime.registry
 
     async def quit_run(held: HeldAtBreak) -> None:
         open_run = held.pending.open_run
@@ -552,7 +551,7 @@ async def _breaking(
     registry.breaks = breaks
     try:
         async with prompt.asking():
-            yield
+            yield breaks
     finally:
         breaks.disable()
 

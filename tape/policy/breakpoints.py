@@ -52,6 +52,17 @@ class Breakpoint:
             return facts.request_class is RequestClass.EFFECT
         return decision.verdict in (VerdictKind.REFUSED, VerdictKind.STUBBED)
 
+    @property
+    def unmet(self) -> str:
+        """Why nothing was held there, where nothing was."""
+        if self.seq is not None:
+            return f"no request came that exchange {self.seq} of the tape answers"
+        if self.match is not None:
+            return "no request came that it names"
+        if self.text == EFFECT:
+            return "no effect was requested"
+        return "no request was refused or stubbed because the tape does not have it"
+
 
 def parse_breakpoint(text: str) -> Breakpoint:
     """Parse a breakpoint.

@@ -155,6 +155,38 @@ def test_a_branch_is_held_too(world: World, tmp_path: Path) -> None:
     assert "hypothetical: in the place of the answer of tape seq 2" in done.err
 
 
+def test_a_call_that_is_asked_otherwise_is_held_where_the_tape_would_answer_it(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the point of the branch and behind it, before it is sent; there, its recorded answer can be edited."""
+    monkeypatch.setenv("VISUAL", "sed -i '$s/$/ /'")  # nothing that means anything
+    (tmp_path / "system.txt").write_text("Another system prompt.")
+    flags = ("--at", "3", "--system", str(tmp_path / "system.txt"), "--live", "inference")
+    points = ("--break", "3", "--break", "5", "--reason", "r", "--yes")
+    done = run(world, "answer --edit\nanswer --edit\n", *flags, *points, command="branch")
+    assert (done.held, done.out.split(":")[0]) == (["3", "5"], "Refunded"), done.err
+    assert "spent so far 0 calls" in done.err
+    assert "recorded answer, tape seq 5: 200" in done.err
+    assert "(in the place of tape seq 3)" in done.err
+
+
+@pytest.mark.parametrize("command", ["replay", "branch"])
+def test_a_breakpoint_that_was_never_met_is_named(world: World, command: str) -> None:
+    """In the receipt, as text and as JSON; one that was is not."""
+    flags = ("--at", "2") if command == "branch" else ()
+    points = ("effect", "divergence", "GET https://nowhere.test/*", "2")
+    done = run(world, "c\nc\n", *flags, *(f"--break={one}" for one in points), command=command)
+    assert (done.code, done.held) == (0, ["2", "effect"]), done.err
+    unmet = [
+        "the breakpoint 'divergence' was never met: no request was refused or stubbed because the tape does not have it",
+        "the breakpoint 'GET https://nowhere.test/*' was never met: no request came that it names",
+    ]
+    listed = read_json("runs", "--store", world.store)
+    told = read_json("receipt", "--store", world.store, listed[-1]["id"])
+    assert [text for text in told["warnings"] if "never met" in text] == unmet
+    assert done.err.count("was never met") == 2
+
+
 def test_what_is_no_breakpoint_is_refused(world: World) -> None:
     """Before anything runs."""
     done = run(world, "", "--break", "effects")

@@ -34,6 +34,8 @@ class Lookup:
     """What is to be served, read before the cursor moved past it."""
     asked_otherwise: bool = False
     """Whether a branch has it asked otherwise than the agent did."""
+    passed_over: Seq | None = None
+    """The recorded exchange that would answer it, where a branch asks the model all the same."""
     made: Made | None = None
     """What is answered after the pattern of the tape, where it does not hold the effect."""
     unknown: UnknownEffect | None = None

@@ -56,10 +56,12 @@ class HeldAtBreak:
 
 
 def find_tape_seq(pending: PendingExchange) -> Seq | None:
-    """Find the recorded exchange that answers a request, or did before something else was decided."""
+    """Find the recorded exchange that answers a request, or would if nothing else had been decided."""
     found = pending.lookup.found
     if isinstance(found, Hit):
         return found.seq
+    if pending.lookup.passed_over is not None:
+        return pending.lookup.passed_over
     return pending.decision.seq if pending.decision is not None else None
 
 
@@ -69,6 +71,8 @@ class Breaks:
     def __init__(self, points: Sequence[Breakpoint]) -> None:
         """Begin with nothing held."""
         self.points = tuple(points)
+        """At which requests are held; none once they are disabled."""
+        self._unmet = {one.text: one for one in points}
         self.stepping = False
         """Whether the next request is held, whatever it is."""
         self.on_held: list[Callable[[HeldAtBreak], None]] = []
@@ -87,8 +91,18 @@ class Breaks:
         if decision is None or facts.request_class is RequestClass.TELEMETRY:
             return ""
         seq = find_tape_seq(pending)
+        for text, one in list(self._unmet.items()):
+            if one.hits(facts, decision, seq):
+                del self._unmet[text]
         hit = next((one.text for one in self.points if one.hits(facts, decision, seq)), "")
         return hit or (_STEP if self.stepping else "")
+
+    def say_unmet(self) -> list[str]:
+        """Say of each breakpoint that no request came to it, also not once they were disabled."""
+        return [
+            f"the breakpoint {one.text!r} was never met: {one.unmet}"
+            for one in self._unmet.values()
+        ]
 
     async def hold(self, pending: PendingExchange, why: str) -> HeldAtBreak:
         """Hold a request until somebody lets it go, or its client leaves."""

@@ -190,3 +190,15 @@ async def test_all_are_let_go_where_nobody_can_be_asked() -> None:
     breaks.disable()
     await task
     assert request(breaks, asked(2)) is None
+
+
+async def test_a_breakpoint_is_met_also_where_nothing_is_held_any_more() -> None:
+    """A request came to it; to each of those that name it."""
+    breaks = Breaks([parse_breakpoint(one) for one in ("divergence", ORDER, "effect", "4")])
+    assert len(breaks.say_unmet()) == 4
+    breaks.disable()
+    assert request(breaks, asked()) is None
+    assert breaks.say_unmet() == [
+        "the breakpoint 'effect' was never met: no effect was requested",
+        "the breakpoint '4' was never met: no request came that exchange 4 of the tape answers",
+    ]
