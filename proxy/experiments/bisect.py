@@ -48,7 +48,7 @@ from .journal.inputs import read_inputs
 from .journal.journaled_runs import NotedRuns, begin_noted
 from .judge import Judge, Judged
 from .run_command_once import Place, Ran, read_done, run_once
-from .statistical_power import differs, estimate_repeats, find_repeats
+from .statistical_power import differs, estimate_repeats, find_least_repeats, find_repeats
 from .workers import Work, Workers, run_all
 
 _MOST_TIMES = 1000
@@ -134,6 +134,8 @@ def bisect(
         prepared = _prepare(store, config, wanted)
     count = len(prepared.pairing.roots)
     times = _find_times(wanted, prepared, count)
+    if prepared.declared.live:
+        _require_provable(times, count)
     most = _most_tried(count) * times
     caps = find_caps(wanted.caps, prepared.declared, prepared.price, most)
     place = Place(prepared.bad.id, command, container_host, config_file)
@@ -267,6 +269,18 @@ def _find_times(wanted: Wanted, prepared: _Prepared, count: int) -> int:
     return find_repeats(_HIGH, _LOW, _comparisons(count)) if prepared.declared.live else 1
 
 
+def _require_provable(times: int, count: int) -> None:
+    """Refuse to pay for repeats that prove nothing, however they end. Raises: EngineError."""
+    compared = _comparisons(count)
+    least = find_least_repeats(compared)
+    if times < least:
+        raise EngineError(
+            f"--times {times} proves nothing: even if all repeats agreed, a difference could be chance",
+            f"nothing was run; --times {least} is the least that can prove one, and"
+            f" {find_repeats(_HIGH, _LOW, compared)} mostly do for {_HIGH:.0%} bad runs and {_LOW:.0%}",
+        )
+
+
 def _most_tried(count: int) -> int:
     """Give how many numbers of answers are tried at most: both ends, and what the search takes."""
     return END_RUNS + most_runs(count)
@@ -338,8 +352,8 @@ class _Bisection:
         with Workers(1) as workers:
             while not self.problem and (count := self.search.next()) is not None:
                 tried, stopped = self._try_and_say(workers, count)
-                if not stopped and count == 0 and self._is_rare(tried):
-                    # It is no less the answers that make it bad for that: the other end says so.
+                if not stopped and count == 0 and self._may_be_bad(tried):
+                    # Now and then is bad as well, if it is so less often at the other end.
                     other, stopped = self._try_and_say(workers, self.search.count)
                     if not stopped:
                         self._compare_ends(tried, other)
@@ -355,28 +369,44 @@ class _Bisection:
     def _stand(self, tried: _Tried) -> Judged:
         return tried.standing(by_chance=self._by_chance, most_bad=self._most_bad)
 
-    def _is_rare(self, tried: _Tried) -> bool:
-        """Say whether runs are bad, and most of them are not."""
+    def _may_be_bad(self, tried: _Tried) -> bool:
+        """Say whether runs are bad whose result comes by chance, so that the other end is needed to judge them."""
         bad = tried.bad(or_unknown=False)
-        return self._by_chance and bad > 0 and self._stand(tried).standing is Standing.GOOD
+        return self._by_chance and bad > 0 and self._stand(tried).standing is not Standing.UNKNOWN
 
     def _compare_ends(self, first: _Tried, last: _Tried) -> None:
-        """Search for what makes a run bad now and then, if it is so less often with all answers of the good run."""
-        times, compared = self._times, _comparisons(self.search.count)
+        """Search for what makes a run bad if it is so less often with all answers of the good run."""
+        times, (standing, _) = self._times, self._stand(last)
         more, fewer = first.bad(or_unknown=False), last.bad(or_unknown=True)
-        if differs(more, fewer, times, compared):
+        if self._differs(more, fewer) and standing is not Standing.UNKNOWN:
             self._most_bad = (more + fewer) / (2 * times)
-            print_status(
-                f"  from here on a number of answers is bad if more than {self._most_bad:.0%} of its runs are"
-            )
+            if 2 * self._most_bad != 1:
+                print_status(
+                    f"  from here on a number of answers is bad if more than {self._most_bad:.0%} of its runs are"
+                )
             self.search.tell(first.count, Standing.BAD)
             self.search.tell(last.count, Standing.GOOD)
-            return
-        self.problem = f"{more} of {times} runs were bad without any answer of the good run, and {fewer} with all of them: that may be chance"
-        if more > fewer:
-            needed = estimate_repeats(more / times, fewer / times, compared)
-            self.problem += f"; about {needed} repeats tell such shares apart"
-            self.problem += f": --times {needed}" if needed <= _MOST_TIMES else ""
+        elif standing is Standing.UNKNOWN or (standing is Standing.BAD and fewer >= more):
+            self.search.tell(first.count, Standing.BAD)
+            self.search.tell(last.count, standing)
+        else:
+            self.problem = (
+                f"{more} of {times} runs were bad without any answer of the good run, and {fewer} with all of them:"
+                f" that may be chance{self._say_needed(more, fewer)}"
+            )
+
+    def _differs(self, more: int, fewer: int) -> bool:
+        return differs(more, fewer, self._times, _comparisons(self.search.count))
+
+    def _say_needed(self, more: int, fewer: int) -> str:
+        """Say about how many repeats tell so many bad runs from so many; nothing where no number does."""
+        if more <= fewer:
+            return ""
+        shares = more / self._times, fewer / self._times
+        needed = estimate_repeats(*shares, _comparisons(self.search.count))
+        needed = max(needed, self._times + 1)
+        told = f"; about {needed} repeats tell such shares apart"
+        return told + (f": --times {needed}" if needed <= _MOST_TIMES else "")
 
     def _try_and_say(self, workers: Workers, count: int) -> tuple[_Tried, str]:
         tried, stopped = self._try(workers, count)
@@ -431,11 +461,11 @@ class _Bisection:
             return ""
         low, high = self._pair()
         more, fewer = low.bad(or_unknown=False), high.bad(or_unknown=True)
-        if differs(more, fewer, self._times, _comparisons(self.search.count)):
+        if self._differs(more, fewer):
             return ""
         return (
             f"{more} of {self._times} runs were bad with {counted(low.count, 'answer')} of the good run, and {fewer} with {high.count}:"
-            " that may be chance; give more repeats with --times"
+            f" that may be chance{self._say_needed(more, fewer)}"
         )
 
     def _pair(self) -> tuple[_Tried, _Tried]:

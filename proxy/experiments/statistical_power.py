@@ -33,6 +33,11 @@ def differs(more: int, fewer: int, times: int, comparisons: int = 1) -> bool:
     return tail(more, fewer, times) < _LEVEL / comparisons
 
 
+def find_least_repeats(comparisons: int = 1) -> int:
+    """Give how many repeats of each of two it takes at least to tell them apart, where all of one are bad and none of the other is."""
+    return next(times for times in range(2, _MOST) if differs(times, 0, times, comparisons))
+
+
 def find_repeats(high: float, low: float, comparisons: int = 1) -> int:
     """Give how many repeats of each of two it takes to find, with 95 % power, that their shares are these two."""
     for times in range(2, _MOST):

@@ -377,12 +377,24 @@ def test_with_a_live_model_the_repeats_are_said_first(summary: Stored) -> None:
 def test_a_cap_ends_it_with_nothing_proved(summary: Stored) -> None:
     """What was spent is said, and what is left; no call is made beyond it."""
     summary.shop.origin.requests.clear()
-    live = ("--live", "inference", "--reason", "a test", "--times", "2", "--yes")
-    done = playhead(*summary.words(*live, "--max-calls", "3"), cwd=summary.folder, timeout_s=180)
+    live = ("--live", "inference", "--reason", "a test", "--times", "4", "--yes")
+    done = playhead(*summary.words(*live, "--max-calls", "5"), cwd=summary.folder, timeout_s=180)
     assert done.returncode == 1, (done.stdout, done.stderr)
-    assert "not proved: a cap was reached: spent 2 calls" in done.stdout
+    assert "not proved: a cap was reached: spent 4 calls" in done.stdout
     assert "left 1 calls" in done.stdout
-    assert summary.shop.origin.requests == [f"POST {CHAT}"] * 2
+    assert summary.shop.origin.requests == [f"POST {CHAT}"] * 4
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_repeats_that_prove_nothing_are_not_paid(summary: Stored, times: int) -> None:
+    """However they ended: the least number that can prove something is said instead."""
+    summary.shop.origin.requests.clear()
+    live = ("--live", "inference", "--reason", "a test", "--times", str(times), "--yes")
+    done = playhead(*summary.words(*live), cwd=summary.folder)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert f"--times {times} proves nothing: even if all repeats agreed" in done.stderr
+    assert "--times 4 is the least that can prove one" in done.stderr
+    assert summary.shop.origin.requests == []
 
 
 def test_the_same_command_goes_on_behind_a_cap(summary: Stored) -> None:
@@ -402,11 +414,11 @@ def test_the_same_command_goes_on_behind_a_cap(summary: Stored) -> None:
 
 def test_a_stopped_bisection_is_begun_anew_where_that_is_wanted(summary: Stored) -> None:
     """Nothing of the earlier one counts."""
-    live = ("--live", "inference", "--reason", "a test", "--times", "2", "--yes")
+    live = ("--live", "inference", "--reason", "a test", "--times", "4", "--yes")
     spent = summary.shop.origin.requests
     spent.clear()
-    words = summary.words(*live, "--max-calls", "3", "--anew")
-    for count in (2, 4):
+    words = summary.words(*live, "--max-calls", "5", "--anew")
+    for count in (4, 8):
         done = playhead(*words, cwd=summary.folder, timeout_s=180)
         assert (done.returncode, len(spent)) == (1, count), done.stderr
         assert "goes on" not in done.stderr
@@ -429,6 +441,35 @@ def test_what_another_check_has_said_does_not_count(summary: Stored) -> None:
     assert "0 runs of it are not made again, and it has used 4 calls" in done.stderr
     assert "0 of 3 answers of 'good': good, 0 of 4 runs were bad" in done.stderr
     assert "not proved" in done.stdout
+
+
+_BY_TURN = """
+grep -qx "$PLAYHEAD_RUN" runs || echo "$PLAYHEAD_RUN" >>runs
+n=$(grep -nx "$PLAYHEAD_RUN" runs)
+case " $BAD " in *" ${n%%:*} "*) exit 1;; esac
+exit 0
+"""
+"""Has the runs with these numbers be bad, whatever they did."""
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("1 2 3 4 7 8", "4 of 6 runs were bad without any answer of the good run, and 2 with all of them: that may be chance; about "),
+        ("1 2 3 4 7 8 9 10", "it is bad with all answers of the good run: none of them turns it bad"),
+    ],
+)  # fmt: skip
+def test_the_ends_are_compared_before_anything_is_searched(
+    shop: Shop, tmp_path: Path, bad: str, said: str
+) -> None:
+    """Also where most runs of the bad end are bad, and most of the other are good."""
+    made = _store(shop, tmp_path, Planted("summary", 3, 2))
+    (tmp_path / "turn.sh").write_text(f"BAD='{bad}'\n{_BY_TURN}")
+    (tmp_path / "runs").touch()
+    live = ("--live", "inference", "--reason", "a test", "--yes", "--times", "6")
+    done = playhead(*made.words(*live, "--check", "sh turn.sh"), cwd=tmp_path, timeout_s=180)
+    assert (done.returncode, len((tmp_path / "runs").read_text().split())) == (1, 12), done.stderr
+    assert done.stdout.startswith(f"not proved: {said}"), done.stdout
 
 
 _EVERY_THIRD = """

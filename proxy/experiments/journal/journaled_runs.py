@@ -29,6 +29,8 @@ from .inputs import Inputs, hash_parts
 from .progress_journal import SUFFIX, Journal
 from .usage_of_stopped_runs import describe_start, find_used
 
+_GOES_ON = "the same command goes on from here, and with --anew it begins again"
+_BEGINS = "nothing was to leave, so that no run was noted: the same command begins again"
 UNFINISHED = "unfinished"
 """What is noted of a run that a cap or somebody has ended: what it used counts, and it is run again."""
 
@@ -219,4 +221,8 @@ def begin_noted(
             print_status(line)
         if noted is not None and not yes:
             confirm()
-        yield noted
+        try:
+            yield noted
+        except KeyboardInterrupt:
+            print_status(f"playhead: interrupted; {_BEGINS if noted is None else _GOES_ON}")
+            raise

@@ -8,6 +8,7 @@ from playhead.proxy.experiments.statistical_power import (
     POWER,
     differs,
     estimate_repeats,
+    find_least_repeats,
     find_repeats,
     tail,
 )
@@ -60,3 +61,11 @@ def test_the_estimate_is_near_what_it_takes(high: float, low: float, comparisons
 def test_the_estimate_of_rare_shares_is_there_at_once() -> None:
     """Where counting takes very long."""
     assert 1000 < estimate_repeats(0.01, 0.0) < 1500
+
+
+@pytest.mark.parametrize(("comparisons", "least"), [(1, 4), (3, 4), (6, 5), (13, 6)])
+def test_fewer_repeats_than_the_least_prove_nothing(comparisons: int, least: int) -> None:
+    """Not even where they agree."""
+    assert find_least_repeats(comparisons) == least
+    assert differs(least, 0, least, comparisons)
+    assert not differs(least - 1, 0, least - 1, comparisons)
