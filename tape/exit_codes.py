@@ -55,7 +55,7 @@ class ExitCode(IntEnum):
         ),
         (
             "`ask`, `branch`",
-            "a request was refused (also by a cap) or differs before the point; or stopped",
+            "a request was refused or differs before the point; a cap ended it; or stopped",
         ),
         ("`sweep`", "a cap ended it"),
         ("`resume`", "a request differs from the crashed run, a limit, or stopped"),
