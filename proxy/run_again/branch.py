@@ -69,7 +69,9 @@ class Caps:
         """Say what is left, never more than that; empty without a cap."""
         told = []
         if self.usd is not None:
-            told.append(f"{show_usd(max(Decimal(0), self.usd - spent.usd), ROUND_FLOOR)} USD")
+            left = max(Decimal(0), self.usd - spent.usd)
+            is_small = left < Decimal("0.0001")
+            told.append(f"{show_exact(left) if is_small else show_usd(left, ROUND_FLOOR)} USD")
         if self.calls is not None:
             told.append(f"{max(0, self.calls - spent.calls):,} calls")
         return f"; left {', '.join(told)}" if told else ""

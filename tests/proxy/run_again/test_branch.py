@@ -123,7 +123,7 @@ def test_a_cap_is_called_as_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("cap", "spent", "shown", "left"),
     [
-        ("0.00025", "0.00021", "0.00025 USD in all", "; left 0.0000 USD"),
+        ("0.00025", "0.00021", "0.00025 USD in all", "; left 0.00004 USD"),
         ("0.00025", "0", "0.00025 USD in all", "; left 0.0002 USD"),
         ("1", "0.0012", "1.00 USD in all", "; left 0.99 USD"),
         ("0.125", "1", "0.125 USD in all", "; left 0.00 USD"),
