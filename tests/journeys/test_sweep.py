@@ -359,6 +359,24 @@ def test_money_of_a_call_that_was_stopped_counts_with_all_that_was_reserved(held
     assert len(held.asked) == 2
 
 
+def test_a_cap_counts_what_is_routed(world: World) -> None:
+    """As if it went to the service itself: before it is sent, and over all runs."""
+    (world.folder / "answer.json").write_text(json.dumps(walking_agent.say("another")))
+    with Origin({"/{tail:.*}": walking_agent.serve}) as copy:
+        route = f"POST {world.model.url}{CHAT}={copy.url}"
+        head = f"run: long\nat: {AT}\nroutes: ['{route}']\nreason: a test\ntimes: 3\nparallel: 1\n"
+        variant = "variants:\n  - {name: a, answer: answer.json}\n"
+        cap = 0.0035 * AFTER + 0.0005  # of two runs that make AFTER - 1 calls each
+        world.write(head + f"cap: {cap:.4f}\n" + variant)
+        done = world.sweep("--json")
+        assert (done.returncode, world.model.requests) == (121, []), done.stderr
+        assert f"price: from there on the tape has of these {AFTER} calls, " in done.stderr
+        told = json.loads(done.stdout)
+        assert told["calls"] == len(copy.requests) == AFTER
+        assert cap - 0.001 < float(told["usd"]) <= cap
+        assert told["left"] == 2
+
+
 def test_calls_of_variants_that_are_gone_count(world: World) -> None:
     """A cap is one of the file, whatever was changed in it."""
     for seed in range(2):
