@@ -26,7 +26,8 @@ def begin(flow: http.HTTPFlow, open_run: OpenRun) -> None:
     names = read_names(flow, tunnelled=tunnel is not NO_TUNNEL)
     facts, kind = find_facts(message, names, open_run)
     seq = open_run.next_seq() if open_run.info is not None else Seq(0)
-    lane = Lane(0, find_overlaps(open_run)) if open_run.mode is Mode.RECORD else None
+    # Also in a playback, which records what it sends: a resumed run or a branch is a tape for the next one.
+    lane = Lane(0, find_overlaps(open_run)) if open_run.info is not None else None
     arrival = Arrival(message.data.headers.fields, tunnel, lane, hide_names(names, open_run))
     pending = PendingExchange(open_run, flow, seq, facts, kind, arrival)
     attach(flow, pending)

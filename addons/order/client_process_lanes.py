@@ -47,6 +47,10 @@ class Lanes:
         """Number of the lane, by client id."""
         self._numbers: dict[int, int] = {}
         """By process id, in the order in which they were first seen."""
+        self._of_tape: dict[str, int] = {}
+        """Lane of the tape that a client was served from first, by its id."""
+        self._recorded: dict[int, int] = {}
+        """By number, that of the lane under which requests are recorded."""
         self._lanes = ServedLanes()
         self._served: dict[Seq, Served] = {}
         """By the tape's seq."""
@@ -75,6 +79,20 @@ class Lanes:
             await asyncio.sleep(0)  # what is told of it is called in the next turn of the loop
         return self._clients.get(client, 0)
 
+    async def find_lane(self, client: str) -> int:
+        """Find the number under which the lane of a client is recorded, by its id: that of the tape, where its process goes on with one."""
+        number = await self.find_number(client)
+        if not number:  # it may be any process: of several lanes none is its own
+            served = {*self._of_tape.values()}
+            return served.pop() if len(served) == 1 else 0
+        if number not in self._recorded:
+            lanes = (
+                lane for other, lane in self._of_tape.items() if self._clients.get(other) == number
+            )
+            beside = number + max(self._of_tape.values(), default=0)
+            self._recorded[number] = next(lanes, beside)
+        return self._recorded[number]
+
     def take(self, exchange: Exchange, seq: Seq, client: str) -> tuple[Seq, ...]:
         """Note that an exchange of the tape is served; give those behind it in its lane that were served before.
 
@@ -82,6 +100,7 @@ class Lanes:
         """
         later = self._lanes.take(exchange.seq, exchange.lane)
         if exchange.lane is not None:
+            self._of_tape.setdefault(client, exchange.lane.number)
             self._served[exchange.seq] = Served(seq, client)
         return later
 

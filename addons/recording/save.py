@@ -99,7 +99,7 @@ async def _write(pending: PendingExchange, answer: http.Response | None, *, comp
         raise StoreUnwritable("a part of the exchange could not be written", intent.HINT)
     await pending.keep_bodies()
     if pending.arrival.lane is not None:
-        number = await pending.open_run.lanes.find_number(pending.flow.client_conn.id)
+        number = await pending.open_run.lanes.find_lane(pending.flow.client_conn.id)
         pending.arrival.number_lane(number)
     if pending.progress.unlogged:
         intent.append(pending)

@@ -281,8 +281,14 @@ async def test_a_resumed_run_is_a_tape(world: World) -> None:
         for name in ("m1", "e1", "m2", "e2"):
             assert (await asyncio.to_thread(again.ask, name)).status == 200
         _, receipt = await agent.end()
+        # The order counts behind the crash point, too.
+        for name in ("m1", "e1", "e2", "m2"):
+            assert (await asyncio.to_thread(again.ask, name)).status == 200
+        _, reordered = await agent.end()
     assert not world.upstream.sent
     assert (receipt.parent, receipt.faithful) == (info.id, True), render_receipt(receipt)
+    assert (reordered.parent, reordered.faithful) == (info.id, False)
+    assert "reordered" in render_receipt(reordered)
 
 
 async def test_what_runs_at_once_waits_for_the_rest_of_the_prefix(world: World) -> None:

@@ -126,6 +126,19 @@ async def test_a_request_is_late_behind_one(
         assert found[1].seq == first
 
 
+async def test_what_is_recorded_in_a_playback_goes_on_with_the_tapes_lanes() -> None:
+    """A process that was served from one is of that lane; another one is of none that the tape has."""
+    clients = Clients({1: 800, 2: 700, 3: 700, 4: 900, 5: None})
+    for port in (1, 2, 3, 4, 5):
+        await clients.lanes.find_number(clients.id(port))
+    clients.take(1, 5, 1, 2)
+    clients.take(2, 3, 2, 1)
+    lanes = [await clients.lanes.find_lane(clients.id(port)) for port in (1, 2, 3, 4, 5)]
+    assert lanes[:3] == [3, 5, 5]
+    assert lanes[3] > 5
+    assert lanes[4] == 0
+
+
 async def test_a_tape_without_lanes_has_no_order() -> None:
     """Older tapes, and imported ones."""
     clients = Clients({1: 700})
