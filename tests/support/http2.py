@@ -45,8 +45,12 @@ class Http2Client:
         *,
         kind: str = "application/json",
         end: bool = True,
+        cancel: bool = False,
     ) -> int:
-        """Send a request, or its beginning; give its stream. `kind` is the content type of its body."""
+        """Send a request, or its beginning; give its stream. `kind` is the content type of its body.
+
+        cancel: whether RST_STREAM goes in the same write.
+        """
         target = urlsplit(url)
         stream = self._connection.get_next_available_stream_id()
         fields = [(":method", method), (":scheme", "https"), (":authority", target.netloc)]
@@ -55,6 +59,8 @@ class Http2Client:
         self._connection.send_headers(stream, fields, end_stream=not body)
         if body:
             self._connection.send_data(stream, body, end_stream=end)
+        if cancel:
+            self._connection.reset_stream(stream, CANCEL)
         self.got[stream] = []
         self._flush()
         return stream

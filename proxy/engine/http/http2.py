@@ -35,6 +35,7 @@ from h2.events import (
     StreamReset,
 )
 from h2.exceptions import FrameTooLargeError
+from h2.stream import StreamClosedBy
 from hyperframe.frame import Frame, GoAwayFrame
 from mitmproxy import http
 from mitmproxy.connection import Connection, ConnectionState
@@ -271,7 +272,16 @@ class PlayheadHttp2Server(_Mixin, Http2Server):
         """Handle an event as mitmproxy does; a client that asks no more is answered all the same."""
         if isinstance(event, Draining):
             return False
-        return (yield from self._look_at(super().handle_h2_event(event)))
+        stream = event.stream_id if isinstance(event, StreamEnded) else None
+        state = self.streams.get(stream) if stream is not None else None
+        over = yield from self._look_at(super().handle_h2_event(event))
+        if stream is not None and state is not None and self._is_reset(stream):
+            # Its reset came in the same read, and is the next event: mitmproxy has forgotten the stream by then.
+            self.streams[stream] = state
+        return over
+
+    def _is_reset(self, stream: int) -> bool:
+        return self.h2_conn._stream_closed_by(stream) is StreamClosedBy.RECV_RST_STREAM
 
     def _find_wrong(self, event: RequestHeaders) -> str:
         if event.request.scheme not in ("http", "https"):
@@ -307,6 +317,15 @@ def _failure(stream: int, text: str) -> ReceiveHttp:
 
 def _status(fields: Iterable[Any]) -> bytes:
     return next((bytes(value) for name, value in fields if name == b":status"), b"")
+
+
+def has_reset(connection: Connection, stream: int) -> bool:
+    """Say whether a peer of HTTP/2 has reset a stream that has not been answered."""
+    found: BufferedH2Connection | None = getattr(connection, "h2", None)
+    if found is None:
+        return False
+    state = found.streams.get(stream)
+    return state is None or bool(state.closed)
 
 
 def waiting_bytes(connection: Connection) -> int:

@@ -39,6 +39,7 @@ from ....tape.playback.script import ORDER_MARGIN_US, Rest, Step, StepKind
 from ....tape.policy.revise import Cause, Refused
 from ..hooks.own_hooks import Drain, Hear, PlayheadBidirectionalHook
 from .base_stream import Commands
+from .http2 import has_reset
 from .recording_stream import RecordingStream
 
 logger = logging.getLogger(__name__)
@@ -88,13 +89,13 @@ class PlayingStream(RecordingStream):
             yield from self._play()
 
     def _is_client_leaving(self) -> bool:
-        """Say whether a client of HTTP/1 has said more before its answer has begun: most likely that it ends its half.
+        """Say whether a client has said more before its answer has begun: most likely that it leaves, or ends its half.
 
         Who closes after an answer has been played is never taken for one that left before.
         """
         client = self.context.client
-        if self.flow.request.is_http2:
-            return False
+        if self.flow.request.is_http2 and has_reset(client, self.stream_id):
+            return True  # its reset waits behind the hooks of the request
         says_more: Callable[[], bool] | None = getattr(client, "says_more", None)
         goodbye = getattr(client, "heard_goodbye", False)  # put there by our TLS layer
         return goodbye or (says_more is not None and says_more())
