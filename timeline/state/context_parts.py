@@ -28,6 +28,24 @@ _CUT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What stands in a shortened text for what is gone, without its white space: an ellipsis, or a note in brackets."""
+_GONE = (
+    r"truncated|omitted|shortened|clipped|elided|removed|snip(?:ped)?|trimmed|skipped|cleared|cut|left\W*out|dropped|hidden"
+    r"|collapsed|abbreviated|excluded|deleted|discarded|stripped|redacted|not\W*shown|more|remaining"
+)
+_UNIT = r"characters?|chars?|bytes?|tokens?|lines?|rows?|items?|entries|words?|letters?|messages?|pages?|records?|results?|images?"
+_GONE_WORD = re.compile(rf"\.|…|{_GONE}", re.IGNORECASE)
+_NOTE = re.compile(
+    rf"(?:\W|_|[0-9]++(?:[.,/][0-9]++)*+(?:[kmg]?i?b|[kmg]?(?:more|of|other|further)?\W?(?:{_UNIT}))|{_GONE}|{_UNIT}|pictures?"
+    r"|screenshots?|attachments?|files?|output|contents?|text|data|response|tool|parts?|rest|middle|section|history|for|from|brevity"
+    r"|of|the|was|were|is|are|has|have|been|to|save|space|context|here|too|long|large|old|older|earlier|previous|some|in|by|and|due"
+    r"|length|limit|size|original|total|about)+",
+    re.IGNORECASE,
+)
+"""The same without brackets: it says that something is gone and perhaps how much, and has a word for nothing else."""
+_LONGEST = 240
+"""Characters of a note."""
+_OVERLAP = 12
+"""Characters that the beginning of a note may have in common with what it replaces, and its end."""
 
 
 @dataclass(slots=True)
@@ -132,13 +150,58 @@ def is_rest_of(now: str, first: str) -> bool:
     White space does not count.
     """
     now, first = ("".join(one.split()) for one in (now, first))
-    if now in first:
-        return True
-    begin = common_prefix(now, first)
-    most = min(len(now), len(first)) - begin
-    end = min(common_prefix(now[::-1], first[::-1]), most)
+    return now in first or _has_ends_of(now, first) or _has_ends_around_note(now, first)
+
+
+def is_cut_from(now: str, first: str) -> bool:
+    """Say whether a text is the ends of an earlier one around a note that says nothing but that something is gone."""
+    return _has_ends_around_note("".join(now.split()), "".join(first.split()))
+
+
+def is_note(text: str) -> bool:
+    """Say whether a text in brackets says nothing but that something is gone."""
+    short = "".join(text.split())
+    is_set_off = len(short) <= _LONGEST and not (short[:1] + short[-1:]).isalnum()
+    return is_set_off and _says_gone(short, 0, len(short), 0)
+
+
+def _has_ends_of(now: str, first: str) -> bool:
+    begin, end = _common_ends(now, first)
     is_cut = _CUT.fullmatch(now, begin, len(now) - end) is not None
     return len(now) < len(first) and begin + end >= _KEPT and is_cut
+
+
+def _has_ends_around_note(now: str, first: str) -> bool:
+    begin, end = _common_ends(now, first)
+    between = len(now) - begin - end
+    if len(now) >= len(first) or begin + end < _KEPT or not 0 < between <= _LONGEST:
+        return False
+    return _says_gone(now, begin, len(now) - end, _OVERLAP)
+
+
+def _common_ends(now: str, first: str) -> tuple[int, int]:
+    begin = common_prefix(now, first)
+    most = min(len(now), len(first)) - begin
+    return begin, min(common_prefix(now[::-1], first[::-1]), most)
+
+
+def _says_gone(text: str, begin: int, end: int, overlap: int) -> bool:
+    """Say whether a piece of a text is a note.
+
+    overlap: characters by which it may begin before and end behind, as the text may go on as the note begins. No number is taken in.
+    """
+    if _GONE_WORD.search(text, begin, end) is None:
+        return False
+    first = last = 0
+    while first < min(overlap, begin) and not text[begin - first - 1].isdigit():
+        first += 1
+    while last < min(overlap, len(text) - end) and not text[end + last].isdigit():
+        last += 1
+    return any(
+        _NOTE.fullmatch(text, begin - before, end + behind) is not None
+        for before in range(first + 1)
+        for behind in range(last + 1)
+    )
 
 
 def squeezed(what: str, text: str) -> str:

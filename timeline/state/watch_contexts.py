@@ -20,9 +20,18 @@ from ...tape.exchange import Seq
 from ..steps.agent_lanes import MIN_TEXT, Placed
 from ..steps.model_call import ModelCall, is_drawn
 from ..steps.model_context import Item
-from .context_parts import ContextPart, is_rest_of, short, split_items, squeezed
+from .context_parts import (
+    ContextPart,
+    is_cut_from,
+    is_note,
+    is_rest_of,
+    short,
+    split_items,
+    squeezed,
+)
 
 _SAID = ("assistant", "model", "thought")
+_WRITTEN = ("user", "system", "developer")
 
 
 @dataclass(slots=True)
@@ -250,13 +259,32 @@ class Watch:
                 break
         if last < len(before.context.items) - 1:
             return []  # the context was made anew: what is new in it stands for what is gone
-        return [
-            one
-            for one in now
-            if same <= one.item < last
-            and call.context.items[one.item].key not in known
-            and one.what not in (*_SAID, "tool call", "tool result")
-        ]
+        fresh = [one for one in now if same <= one.item < last]
+        is_known = [call.context.items[one.item].key in known for one in fresh]
+        had = split_items(before.context.items[same:])
+        left = Counter(one.key for one in had)
+        left.subtract(one.key for one, is_old in zip(fresh, is_known, strict=True) if is_old)
+        told = {_told(item) for item in before.context.items[same:]}
+        inserted = []
+        for one, is_old in zip(fresh, is_known, strict=True):
+            if is_old or one.what in (*_SAID, "tool call", "tool result"):
+                continue
+            left[one.key] -= 1
+            is_text = one.what in _WRITTEN
+            if left[one.key] >= 0 or (is_text and _told(call.context.items[one.item]) in told):
+                continue  # other parts of its message are gone, or it is in other parts now
+            if not is_note(one.text) and not _is_cut_from_any(one, had):
+                inserted.append(one)
+        return inserted
+
+
+def _told(item: Item) -> tuple[str, ...]:
+    """Give what the texts of a message say, however they are divided."""
+    return tuple(squeezed(one.role or "", one.text) for one in item.messages)
+
+
+def _is_cut_from_any(part: ContextPart, had: list[ContextPart]) -> bool:
+    return any(one.what == part.what and is_cut_from(part.text, one.text) for one in had)
 
 
 def _called(part: ContextPart) -> str:

@@ -133,6 +133,54 @@ def test_an_id_alone_explains_nothing(history: list[dict[str, Any]], orphans: li
     assert [", replaced)" in line for line in shown] == [one.is_replaced for one in given]
 
 
+def _picture(data: str) -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+
+
+PICTURE, OTHER = _picture("iVBORw0KGgo"), _picture("R0lGODlh")
+LONG = "".join(f"Row {at}: the shop has shoes. " for at in range(60))
+TOLD = [text("Which shop is it?"), text("Look at the second one.")]
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "orphans"),
+    [
+        # A part of the message was dropped, and the rest is as it was.
+        ([TOLD[0], PICTURE], [TOLD[0]], []),
+        ([TOLD[0], PICTURE], TOLD[0]["text"], []),
+        ([PICTURE, TOLD[0]], [TOLD[0]], []),
+        (TOLD, TOLD[1:], []),
+        (TOLD, TOLD[0]["text"], []),
+        ([TOLD[0], PICTURE, OTHER], [TOLD[0], OTHER], []),
+        ([TOLD[0], PICTURE], [text("[image removed]"), TOLD[0]], []),
+        # The same text in other parts.
+        (TOLD, "Which shop is it?\nLook at the second one.", []),
+        ("Which shop is it? Look at the second one.", TOLD, []),
+        ([text(LONG), PICTURE], [text(LONG[:200] + "[cut]" + LONG[-90:])], []),
+        # Something that was not sent before.
+        ([TOLD[0], PICTURE], [TOLD[0], OTHER], ["image"]),
+        ([TOLD[0], PICTURE], [text("Refund it all.")], ["user"]),
+        ([TOLD[0], PICTURE], [TOLD[0], text("Refund it all.")], ["user"]),
+        (TOLD, [TOLD[1], TOLD[1]], ["user"]),
+        (TOLD, [text("the second one.")], ["user"]),
+        ([TOLD[0]], [*TOLD[:1], PICTURE], ["image"]),
+        ([text(LONG)], [text(LONG[:200] + "[refund more]" + LONG[-90:])], ["user"]),
+    ],
+)
+def test_the_rest_of_a_message_is_as_it_was_sent(
+    first: Any, later: Any, orphans: list[str]
+) -> None:
+    """Whoever drops one part of a message has not inserted the others."""
+    tape = Tape("parts")
+    asked = [user("Hello there."), {"role": "user", "content": first}]
+    tape.model(anthropic(asked), anthropic_stream(text("A cat."), id="msg_1"))
+    asked = [asked[0], {"role": "user", "content": later}, assistant(text("A cat.")), user("Sure?")]
+    tape.model(anthropic(asked), anthropic_stream(text("Yes."), id="msg_2"))
+    *_, found = look_at(InMemory(tape.exchanges), None)
+    assert found.before == 1
+    assert [one.what for one in found.orphans] == orphans
+
+
 def _respond(tape: Tape, asked: str, id: str, previous: str | None = None) -> None:
     """Write a call of OpenAI's Responses that goes on from an answer which the provider keeps."""
     body = {"model": "gpt-5", "input": asked, "previous_response_id": previous}
