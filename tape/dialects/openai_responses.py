@@ -74,7 +74,7 @@ def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     body = as_object(tree)
     if not isinstance(body.get("input"), str | list) and not isinstance(body.get("model"), str):
         return None
-    system, messages = openai_chat.split_system(_input(body.get("input")))
+    system, messages = read_input(body.get("input"))
     said = [text for text in (as_text(body.get("instructions")), system) if text is not None]
     tools = body.get("tools")
     text = as_object(body.get("text"))
@@ -98,10 +98,11 @@ def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     )
 
 
-def _input(given: Json) -> list[Message]:
+def read_input(given: Json) -> tuple[str | None, tuple[Message, ...]]:
+    """Read an input, or items of a conversation: the system prompt that they begin with, and the other messages."""
     if isinstance(given, str):
-        return [Message("user", (Text(given),))]
-    return [_item_message(item) for item in as_objects(as_list(given))]
+        return None, (Message("user", (Text(given),)),)
+    return openai_chat.split_system([_item_message(item) for item in as_objects(as_list(given))])
 
 
 def _item_message(item: JsonObject) -> Message:

@@ -12,14 +12,14 @@ from ..lookup.missing_exchange_error import no_exchange
 from ..steps.model_call import ModelCall, read_call
 from ..steps.model_context import Item, read_context
 from ..steps.step import Edge
-from .calls_before import Exchanges, calls_before, read_answer
+from .calls_before import Exchanges, read_answer
+from .compare_contexts import find_change
 from .context_parts import ContextPart, short, split_items, squeezed
 from .lane_before import LaneBefore, find_lane_before
-from .provider_conversation import find_deleted_responses, rebuild_conversation
+from .provider_conversation import Provider
+from .read_provider import read_provider
 from .snapshots import Snapshot, find_snapshots
 
-_CHAIN = 1000
-"""Most answers that a conversation which is kept at the provider is rebuilt from."""
 _SAID = ("assistant", "thought", "tool call", "model")
 """What a model says."""
 
@@ -49,12 +49,16 @@ class State:
     left: list[Origin]
     pending: list[ContextPart]
     """Tool calls in the context that have no result in it."""
+    unsure: list[Origin] = field(default_factory=list)
+    """What the request does not have any more, and the provider may or may not keep."""
+    unknown: list[str] = field(default_factory=list)
+    """Why it is not known whether more has left."""
     held: list[tuple[Seq, list[ContextPart]]] = field(default_factory=list)
     """What the provider keeps of the conversation, rebuilt from recorded calls, the oldest first."""
     unplaced: list[Seq] = field(default_factory=list)
     """Requests of the run that deleted something of it which no exchange has by its id: it may still be in `held`."""
     doubtful: list[Seq] = field(default_factory=list)
-    """Calls whose turns are not in `held`, although the provider may have added them: their answers had no end, or an incomplete one."""
+    """Calls of which the provider may keep more than `held` has, or another answer: theirs had no end, or an incomplete one."""
     deleted: dict[Seq, Seq] = field(default_factory=dict)
     """Of `held`: what the run itself had deleted before, and the requests that did."""
     broken: int = 0
@@ -85,15 +89,11 @@ def find_state(exchanges: Exchanges, seq: int, part: int = 0) -> State:
     parts = split_items(call.context.items, names)
     pending = find_pending(parts)
     state = State(seq, call, exchange, before, edge, parts, [], [], pending, asked_part=part)
-    _compare(state, found, names)
-    if call.context.previous:
-        _rebuild(exchanges, state)
-    elif call.context.conversation:
-        stored = rebuild_conversation(exchanges, call, call.context.conversation)
-        state.held, state.unplaced = stored.turns, stored.unplaced
-        state.doubtful = stored.doubtful
-        if stored.deleted_by is not None:
-            state.deleted = {seq: stored.deleted_by for seq, _ in stored.turns}
+    provider = read_provider(exchanges, call, before)
+    _compare(state, found, provider, names)
+    held = provider.held(call)
+    state.held, state.broken = held.turns, held.broken
+    state.doubtful, state.unplaced, state.deleted = held.doubtful, held.unplaced, held.deleted
     state.snapshots = find_snapshots(exchanges, before.seq if before is not None else 0, call.seq)
     return state
 
@@ -154,7 +154,7 @@ def _is_result_of(result: ContextPart, call: ContextPart) -> bool:
     return result.call == call.call and (bool(call.call) or result.name == call.name)
 
 
-def _compare(state: State, found: LaneBefore, names: dict[str, str]) -> None:
+def _compare(state: State, found: LaneBefore, provider: Provider, names: dict[str, str]) -> None:
     """Find what entered and left between two calls of a lane, and where it came from."""
     before, watch, seq = found.call, found.watch, state.call.seq
     if before is None:
@@ -165,17 +165,18 @@ def _compare(state: State, found: LaneBefore, names: dict[str, str]) -> None:
             for one in state.parts
         ]
         return
-    same = _count_same(before.context.items, state.call.context.items)
-    earlier = split_items(before.context.items[same:], dict(names))
-    later = [one for one in state.parts if one.item >= same]
-    had, kept = (Counter(one.key for one in parts) for parts in (earlier, later))
+    change = find_change(provider, before, state.call, dict(names))
+    later = [one for one in state.parts if one.item >= change.same]
+    had = Counter(one.key for one in change.had)
+    # What the provider keeps of what was there is no reason to say it again.
+    had.subtract(one.key for one in change.kept if had[one.key] > 0)
     known = {one.key for one in split_items(before.context.items)}
     ids = {one.id for one in before.calls if one.id}
     message = before.answer.message if before.answer is not None else None
     answer = {short(one) for one in split_items([Item((message,), 0)])} if message else set()
     answer |= {squeezed("assistant", before.said)} if before.said else set()
     for one in later:
-        if had[one.key]:
+        if had[one.key] > 0:
             had[one.key] -= 1
             continue
         is_answer = one.what in _SAID and (one.call in ids if one.call else short(one) in answer)
@@ -184,57 +185,18 @@ def _compare(state: State, found: LaneBefore, names: dict[str, str]) -> None:
         if watch is not None and not is_answer and one.key not in known:
             origin = watch.origin(one)
         state.entered.append(Origin(origin, one))
-    if state.call.context.is_kept:
-        # The provider keeps what the request does not repeat, but for turns that it does not go on from.
-        gone = found.looked.lost if found.looked is not None else []
-        state.left = [Origin(one.origin, one.part) for one in gone]
-        return
-    for one in earlier:
-        if kept[one.key]:
+    first = watch.origin if watch is not None else _since
+    state.unknown = change.unknown
+    kept = Counter(one.key for one in (*change.kept, *later))
+    for one in change.had:
+        if kept[one.key] > 0:
             kept[one.key] -= 1
         else:
-            state.left.append(Origin(watch.origin(one) if watch is not None else one.since, one))
+            (state.unsure if change.is_unsure(one) else state.left).append(Origin(first(one), one))
 
 
-def _count_same(one: list[Item], other: list[Item]) -> int:
-    same = 0
-    for first, second in zip(one, other, strict=False):
-        if first is not second and first.key != second.key:
-            break
-        same += 1
-    return same
-
-
-def _rebuild(exchanges: Exchanges, state: State) -> None:
-    """Put together what the provider keeps: the requests and answers that the ids lead back to."""
-    call, wanted = state.call, state.call.context.previous
-    names: dict[str, str] = {}
-    deleted = find_deleted_responses(exchanges, state.call)
-    while wanted and len(state.held) < _CHAIN:
-        found = next(
-            (
-                one
-                for one in calls_before(exchanges, call)
-                if one.answer is not None and one.answer.id == wanted
-            ),
-            None,
-        )
-        if found is None:
-            state.broken = call.seq
-            break
-        state.held.insert(0, (found.seq, _turn(found, names)))
-        if wanted in deleted:
-            state.deleted[found.seq] = deleted[wanted]
-        call, wanted = found, found.context.previous
-
-
-def _turn(call: ModelCall, names: dict[str, str]) -> list[ContextPart]:
-    """Give the parts of a request and of its answer."""
-    given = split_items(call.context.items, names)
-    message = call.answer.message if call.answer is not None else None
-    if message is not None:
-        given += split_items([Item((message,), call.seq)], names)
-    return given
+def _since(part: ContextPart) -> int:
+    return part.since
 
 
 def find_seq_at(exchanges: Exchanges, at_ns: int) -> int:

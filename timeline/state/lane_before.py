@@ -17,6 +17,7 @@ from ..steps.agent_lanes import (
     Placed,
     count_same,
     goes_on,
+    same_conversation,
 )
 from ..steps.model_call import ModelCall, answer_in, same_agent, same_prompt
 from ..steps.split_messages import find_marks
@@ -30,6 +31,9 @@ _FEW = 16
 _READ = 64
 """Most model calls that are read before a call is traced."""
 _EMBEDDINGS = "openai-embeddings"
+_RESPONSES = "openai-responses"
+_KEPT = [b'"previous_response_id"', b'"conversation"']
+"""In requests that need not repeat what was said."""
 
 
 @dataclass(slots=True)
@@ -70,14 +74,25 @@ def _find_plain(exchanges: Exchanges, call: ModelCall) -> tuple[ModelCall, Edge]
     context = call.context
     split = context.split
     marks = find_marks(split) if split is not None and not context.is_kept else None
+    if marks and context.asked.dialect == _RESPONSES:
+        marks += _KEPT
     newer = list[ModelCall]()
     for found in islice(calls_before(exchanges, call, marks=marks or None), _READ):
         edge = _plain_edge(found, call)
         if edge is not None:
-            is_gone_on_with = any(_has_answer(found, one) for one in newer)
+            is_gone_on_with = any(
+                _has_answer(found, one) or _may_be_between(one, call) for one in newer
+            )
             return None if is_gone_on_with else (found, edge)
         newer.append(found)
     return None
+
+
+def _may_be_between(one: ModelCall, call: ModelCall) -> bool:
+    """Say whether an earlier call may be of the lane of another, although what it shares with that is kept by the provider."""
+    is_kept = bool(one.context.is_kept or call.context.conversation)
+    is_named = bool(call.context.previous)
+    return is_kept and not is_named and same_agent(one, call, continued=True)
 
 
 def _plain_edge(found: ModelCall, call: ModelCall) -> Edge | None:
@@ -87,11 +102,11 @@ def _plain_edge(found: ModelCall, call: ModelCall) -> Edge | None:
         named = found.answer is not None and found.answer.id == context.previous
         rule = "names the answer's id"
         return Edge(found.seq, call.seq, Evidence.RECORDED, rule) if named else None
+    if context.conversation:
+        same = same_conversation(found, call)
+        return Edge(found.seq, call.seq, Evidence.RECORDED, SAME_CONVERSATION) if same else None
     if not same_agent(found, call, continued=True):
         return None
-    if context.conversation:
-        same = found.context.conversation == context.conversation
-        return Edge(found.seq, call.seq, Evidence.RECORDED, SAME_CONVERSATION) if same else None
     told = goes_on(found, call)
     if told is None or told[0] < CARRIED or not found.context.items:
         return None
@@ -139,7 +154,7 @@ def _trace(exchanges: Exchanges, call: ModelCall) -> LaneBefore:
             if (one.seq, one.part) == (call.seq, call.part):
                 placed = place
 
-    tracer, seqs = Tracer(observe=observe), exchanges.seqs
+    tracer, seqs = Tracer(observe=observe, observe_aside=watch.note_aside), exchanges.seqs
     first = max(0, bisect_left(seqs, call.seq) - HORIZON)
     for seq in seqs[first : bisect_right(seqs, call.seq) + HORIZON]:
         since = tracer.open_since
@@ -151,6 +166,7 @@ def _trace(exchanges: Exchanges, call: ModelCall) -> LaneBefore:
         exchange = exchanges.find(seq)
         if exchange is not None:
             tracer.add(exchange, exchanges.messages(exchange) if exchange.websocket else ())
+            watch.see(exchange)
     if placed is None:
         tracer.end()
     watch.end()
@@ -188,8 +204,7 @@ def _choose(call: ModelCall, before: Iterator[ModelCall]) -> tuple[ModelCall, Ed
         if previous and found.answer is not None and found.answer.id == previous:
             edge = Edge(found.seq, call.seq, Evidence.RECORDED, "names the answer's id")
             return found, edge
-        name = call.context.conversation
-        if name and found.context.conversation == name and same_agent(found, call, continued=True):
+        if call.context.conversation and same_conversation(found, call):
             return found, Edge(found.seq, call.seq, Evidence.RECORDED, SAME_CONVERSATION)
         told = goes_on(found, call)
         if told is None:

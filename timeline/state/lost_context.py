@@ -27,13 +27,14 @@ def look_at(
         exchanges.get_part(exchanges.get(seq), part)
     seqs = exchanges.seqs
     watch = Watch(lambda one: seq is None or one == seq)
-    tracer = Tracer(observe=watch.observe)
+    tracer = Tracer(observe=watch.observe, observe_aside=watch.note_aside)
     for at, number in enumerate(seqs, 1):
         if seq is not None and number > seq and watch.found and not watch.is_open:
             break
         exchange = exchanges.find(number)
         if exchange is not None:
             tracer.add(exchange, exchanges.messages(exchange) if exchange.websocket else ())
+            watch.see(exchange)
         progress(at, len(seqs))
     tracer.end()
     watch.end()

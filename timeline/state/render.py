@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from textwrap import wrap
 from typing import Any
 
 from ...tape.dialects.common.untrusted_json import find_json
@@ -11,6 +12,7 @@ from ..show.fit import fit
 from ..show.listing import WIDTH, input_tokens, show_time
 from ..show.multiline_text import safe_line, show_block
 from ..steps.model_context import Context
+from .compare_contexts import Lost
 from .context_parts import ContextPart
 from .find_state import Origin, State
 from .watch_contexts import Looked
@@ -105,8 +107,10 @@ def render_state(state: State, *, full: bool) -> Iterator[str]:
     if context.conversation:
         told = f"the provider keeps all earlier turns of {context.conversation}, also those of other runs"
         yield fit(told, WIDTH)
+    shown = {seq for seq, _ in state.held}
     for seq in state.doubtful:
-        yield f"exchange {seq} was not answered to its end: the provider may have kept it, too"
+        what = "more of its answer" if seq in shown else "it, too"
+        yield f"exchange {seq} was not answered to its end: the provider may have kept {what}"
     for seq in state.unplaced:
         yield f"exchange {seq} deleted an item of it that no exchange has by its id: it may be above"
     if state.broken:
@@ -168,11 +172,12 @@ def _render_changes(state: State) -> Iterator[str]:
     edge = state.edge
     source = f", going on from {edge.source}" if edge.source != state.before.seq else ""
     yield fit(f"since {name}{source} ({edge.evidence.value}: {edge.rule})", WIDTH)
-    if not state.entered and not state.left:
+    if not (state.entered or state.left or state.unsure or state.unknown):
         yield "  nothing entered or left"
-    for sign, origins in (("+", state.entered), ("-", state.left)):
+    for sign, origins in (("+", state.entered), ("-", state.left), ("?", state.unsure)):
         for one in origins:
             yield f"  {sign} {fit(_origin(one), WIDTH - 4)}"
+    yield from _render_unknown(state.unknown)
 
 
 def _origin(one: Origin) -> str:
@@ -243,6 +248,8 @@ def state_json(state: State) -> dict[str, Any]:
         "conversation": context.conversation,
         "entered": [{"origin": one.seq, **_part_json(one.part)} for one in state.entered],
         "left": [{"origin": one.seq, **_part_json(one.part)} for one in state.left],
+        "perhaps_left": [{"origin": one.seq, **_part_json(one.part)} for one in state.unsure],
+        "unknown": state.unknown,
         "pending": [_part_json(one) for one in state.pending],
         "snapshots": [
             {"after": one.after, "at_ns": one.at_ns, "value": one.value} for one in state.snapshots
@@ -285,36 +292,60 @@ def _part_json(part: ContextPart) -> dict[str, Any]:
 def render_lost(found: Iterable[Looked], *, full: bool) -> Iterator[str]:
     """List what was dropped, by the request that has it no more."""
     some, kept = False, dict[str, None]()
+    found = list(found)
     for looked in found:
         if looked.conversation:
             kept[looked.conversation] = None
-        if not (looked.lost or looked.tools or looked.system):
+        is_lost = bool(looked.lost or looked.tools or looked.system)
+        if not (is_lost or looked.unsure or looked.unknown):
             continue
         some = True
         size = sum(one.part.size - (one.left or 0) for one in looked.lost)
-        name = _name(looked.seq, looked.call_part)
-        yield f"at {name}, lane {looked.lane}: {size} bytes are gone since {looked.before}"
-        for one in looked.lost:
-            named = f"{one.part.what} {one.part.name}".strip()
-            other = ", replaced" if one.is_replaced else ""
-            was = (
-                f" (was {one.part.size} bytes, is {one.left}{other})"
-                if one.left is not None
-                else ""
-            )
-            if full:
-                yield f"  - {one.origin} {safe_line(named)}{was}"
-                yield from show_block(one.part.text, "      ", None, "")
-            else:
-                yield f"  - {fit(f'{one.origin} {named}{was}: {one.part.text}', WIDTH - 4)}"
+        size += sum(len(line.encode("utf-8", "surrogatepass")) for line in looked.system)
+        name = f"at {_name(looked.seq, looked.call_part)}, lane {looked.lane}"
+        if is_lost:
+            yield f"{name}: {size} bytes are gone since {looked.before}"
+        else:
+            yield f"{name}: not known whether all is kept since {looked.before}"
+        for sign, gone in (("-", looked.lost), ("?", looked.unsure)):
+            for one in gone:
+                yield from _render_gone(sign, one, full=full)
         for line in looked.system:
             yield f"  - {fit(f'system prompt: {line}', WIDTH - 4)}"
         if looked.tools:
             yield f"  - {fit('tools: ' + ', '.join(looked.tools), WIDTH - 4)}"
+        yield from _render_unknown(looked.unknown)
+    dropping = dict.fromkeys(one for looked in found for one in looked.dropping)
+    taken = [looked for looked in found if looked.taken_from]
     if not some:
-        yield "nothing was dropped"
+        yield "no request dropped anything" if dropping or taken else "nothing was dropped"
+    for looked in taken:
+        name = _name(looked.seq, looked.call_part)
+        told = f"{name} begins lane {looked.lane} with the conversation of {looked.taken_from}"
+        yield from wrap(f"{told}: what that had more is not compared", WIDTH)
+    for name in dropping:
+        yield from wrap(
+            f"the provider may drop parts by itself ({name}): no exchange shows it", WIDTH
+        )
     for name in kept:
         yield fit(f"the provider keeps all turns of {name}: no request repeats them", WIDTH)
+
+
+def _render_unknown(reasons: list[str]) -> Iterator[str]:
+    for told in reasons:
+        lines = wrap(f"not known: {safe_line(told)}", WIDTH - 4, break_on_hyphens=False)
+        yield f"  {'\n    '.join(lines)}"
+
+
+def _render_gone(sign: str, one: Lost, *, full: bool) -> Iterator[str]:
+    named = f"{one.part.what} {one.part.name}".strip()
+    other = ", replaced" if one.is_replaced else ""
+    was = f" (was {one.part.size} bytes, is {one.left}{other})" if one.left is not None else ""
+    if full:
+        yield f"  {sign} {one.origin} {safe_line(named)}{was}"
+        yield from show_block(one.part.text, "      ", None, "")
+    else:
+        yield f"  {sign} {fit(f'{one.origin} {named}{was}: {one.part.text}', WIDTH - 4)}"
 
 
 def render_orphans(found: Iterable[Looked], *, full: bool) -> Iterator[str]:
@@ -346,16 +377,21 @@ def looked_json(looked: Looked) -> dict[str, Any]:
         "lane": looked.lane,
         "before": looked.before or None,
         "conversation": looked.conversation or None,
-        "lost": [
-            {
-                "origin": one.origin,
-                "bytes_now": one.left,
-                "replaced": one.is_replaced,
-                **_part_json(one.part),
-            }
-            for one in looked.lost
-        ],
+        "taken_from": looked.taken_from or None,
+        "provider_may_drop": looked.dropping,
+        "lost": [_lost_json(one) for one in looked.lost],
+        "perhaps_lost": [_lost_json(one) for one in looked.unsure],
+        "unknown": looked.unknown,
         "lost_tools": looked.tools,
         "lost_system_lines": looked.system,
         "orphans": [_part_json(one) for one in looked.orphans],
+    }
+
+
+def _lost_json(one: Lost) -> dict[str, Any]:
+    return {
+        "origin": one.origin,
+        "bytes_now": one.left,
+        "replaced": one.is_replaced,
+        **_part_json(one.part),
     }

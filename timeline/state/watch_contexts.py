@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...tape.exchange import Seq
-from ..steps.agent_lanes import MIN_TEXT, Placed
-from ..steps.model_call import ModelCall, is_drawn
+from ...tape.exchange import Exchange, Seq
+from ..steps.agent_lanes import ANSWER_IS_IN, Placed
+from ..steps.model_call import SAME_BUT_SPACE, ModelCall, is_drawn
 from ..steps.model_context import Item
+from .compare_contexts import Lost, count_same, find_change, find_difference, find_dropping
 from .context_parts import (
     ContextPart,
     is_cut_from,
@@ -29,22 +30,12 @@ from .context_parts import (
     split_items,
     squeezed,
 )
+from .provider_conversation import Provider
 
 _SAID = ("assistant", "model", "thought")
 _WRITTEN = ("user", "system", "developer")
-
-
-@dataclass(slots=True)
-class Lost:
-    """A part that a request of a lane does not have any more."""
-
-    origin: int
-    """The answer, or of what the agent wrote the request, that first had it."""
-    part: ContextPart
-    left: int | None = None
-    """Of a result that has another text now, how many bytes that has."""
-    is_replaced: bool = False
-    """Whether that is no rest of it."""
+_TAKEN = (ANSWER_IS_IN, SAME_BUT_SPACE)
+"""Rules by which a lane begins with what a model answered to another."""
 
 
 @dataclass(slots=True)
@@ -62,8 +53,16 @@ class Looked:
     """Tools that are not offered any more."""
     system: list[str] = field(default_factory=list)
     """Lines that are gone from the system prompt."""
+    unsure: list[Lost] = field(default_factory=list)
+    """What the request does not have, and the provider may or may not keep."""
+    unknown: list[str] = field(default_factory=list)
+    """Why it is not known whether more is gone."""
     conversation: str = ""
-    """Id of the conversation or the answer with which the provider keeps what is not in the request: that is not lost."""
+    """Id of the conversation with which the provider keeps what is not in the request: that is not lost."""
+    dropping: list[str] = field(default_factory=list)
+    """Settings by which the provider itself may have dropped something."""
+    taken_from: int = 0
+    """Of a call that begins a lane with the conversation of another, the call that it goes on from; else 0."""
 
 
 class Watch:
@@ -88,12 +87,20 @@ class Watch:
         """Results as they were first sent, by the ids of their calls."""
         self._said: dict[str, Seq] = {}
         self._first: dict[str, Seq] = {}
-        self._turns: dict[str, tuple[str | None, list[Item]]] = {}
-        """What the provider keeps of a turn, by the id of its answer: the id of the turn before, and what is new in it."""
+        self._provider = Provider()
+
+    def see(self, exchange: Exchange) -> None:
+        """Take the next exchange, behind the model calls that it is or that came before."""
+        self._provider.see(exchange)
+
+    def note_aside(self, call: ModelCall) -> None:
+        """Take a model call beside the conversation: the provider may keep it."""
+        self._provider.note(call)
 
     def observe(self, call: ModelCall, placed: Placed) -> None:
         """Take the next model call."""
         before = placed.before
+        self._provider.note(call)
         for item in call.context.new():
             for part in split_items([item]):
                 self._first.setdefault(part.key, call.seq)
@@ -103,6 +110,8 @@ class Watch:
             number = placed.state.lane.number
             looked = Looked(call.seq, call.part, number, before.seq if before is not None else 0)
             looked.conversation = call.context.conversation or ""
+            looked.dropping = find_dropping(call.context)
+            looked.taken_from = self._provider.shared_with(call)
             self._look(call, before, looked)
             self.found.append(looked)
             self._placed.append(placed)
@@ -118,15 +127,17 @@ class Watch:
         for looked, placed in zip(self.found, self._placed, strict=True):
             looked.lane = placed.state.lane.number
             if placed.is_new:
+                edge = next(iter(placed.edges), None)
+                is_taken = edge is not None and edge.rule in _TAKEN
                 looked.before = 0
+                looked.taken_from = edge.source if edge and is_taken else looked.taken_from
                 looked.lost, looked.tools, looked.system = [], [], []
+                looked.unsure, looked.unknown = [], []
+            else:
+                looked.taken_from = 0
 
     def _note(self, call: ModelCall) -> None:
         message = call.answer.message if call.answer is not None else None
-        id = call.answer.id if call.answer is not None else None
-        if id and call.context.asked.dialect == "openai-responses":
-            said = [Item((message,), call.seq)] if message is not None else []
-            self._turns[id] = call.context.previous, [*call.context.items, *said]
         if message is None:
             return
         for part in split_items([Item((message,), call.seq)]):
@@ -141,70 +152,15 @@ class Watch:
         names = dict(self._names)
         now = split_items(call.context.items, names)
         same = 0
-        if before is not None and (call.context.previous or before.context.previous):
-            self._look_at_kept(call, before, looked)
         if before is not None:
-            same = _count_same(before.context.items, call.context.items)
-            earlier = split_items(before.context.items[same:], names)
-            if not call.context.is_kept:  # else the provider keeps what is not repeated
-                looked.lost = looked.lost or self._lost(
-                    earlier, [one for one in now if one.item >= same]
-                )
-                looked.tools = sorted(before.tools - call.tools)
-                looked.system = _gone(before.context.system, call.context.system)
+            same = count_same(before.context.items, call.context.items)
+            change = find_change(self._provider, before, call, names)
+            found = find_difference(change, self.origin, self._given)
+            looked.lost, looked.unsure, looked.unknown = found.lost, found.unsure, found.unknown
+            looked.tools, looked.system = found.tools, found.system
         looked.orphans = [one for one in now if self._is_orphan(one)]
         looked.orphans += self._inserted(call, before, now, same)
         looked.orphans.sort(key=now.index)
-
-    def _look_at_kept(self, call: ModelCall, before: ModelCall, looked: Looked) -> None:
-        """Find what the call before had, by the turns that it went on from, and the turns that this call goes on from have not."""
-        previous = call.context.previous
-        if previous and before.answer is not None and before.answer.id == previous:
-            return
-        kept, root = self._chain(previous)
-        had, its_root = self._chain(before.context.previous)
-        if root not in (None, its_root):
-            looked.conversation = root or ""  # what is in it is not known
-            return
-        gone = [item for id in reversed(had) if id not in kept for item in self._turns[id][1]]
-        if before.answer is None or before.answer.id not in kept:
-            gone += before.context.items
-        left = [item for id in reversed(kept) for item in self._turns[id][1]]
-        names = dict(self._names)
-        now = split_items([*left, *call.context.items], names)
-        looked.lost = self._lost(split_items(gone, names), now)
-
-    def _chain(self, id: str | None) -> tuple[list[str], str | None]:
-        """Give the turns that an answer ends, the last first, and the id of the first one that the run does not have."""
-        found: dict[str, None] = {}
-        while id in self._turns and id not in found:
-            found[id] = None
-            id = self._turns[id][0]
-        return list(found), id
-
-    def _lost(self, earlier: list[ContextPart], now: list[ContextPart]) -> list[Lost]:
-        keys = Counter(one.key for one in now)
-        places = {one.call: one for one in now if one.what == "tool result" and one.call}
-        nameless = _pair_nameless(earlier, now)
-        texts = [one.text for one in now]
-        found = []
-        for one in earlier:
-            if one.what == "system":
-                continue  # its lines are compared
-            if keys[one.key]:
-                keys[one.key] -= 1
-                continue
-            other = nameless.get(id(one))
-            if one.what == "tool result" and one.call:
-                other = places.get(one.call)
-            if other is not None:
-                is_rest = is_rest_of(other.text, self._given.get(one.call or "", one.text))
-                found.append(Lost(self.origin(one), one, other.size, is_replaced=not is_rest))
-                continue
-            if len(one.text) >= MIN_TEXT and any(one.text in text for text in texts):
-                continue
-            found.append(Lost(self.origin(one), one))
-        return found
 
     def origin(self, part: ContextPart) -> int:
         """Give the answer, or of what the agent wrote the request, that first had a part."""
@@ -307,33 +263,3 @@ def _arguments(part: ContextPart) -> object:
         return "".join(part.text.split())
     # None at all are sent as an empty object, too.
     return {} if given in (None, "") else given
-
-
-def _pair_nameless(earlier: list[ContextPart], now: list[ContextPart]) -> dict[int, ContextPart]:
-    """Pair the results of calls without ids by their order, where none of them is gone."""
-    old, new = (
-        [one for one in parts if one.what == "tool result" and not one.call]
-        for parts in (earlier, now)
-    )
-    pairs = list(zip(old, new, strict=False))
-    if len(new) < len(old) or any(one.name != other.name for one, other in pairs):
-        return {}
-    return {id(one): other for one, other in pairs}
-
-
-def _gone(before: str, now: str) -> list[str]:
-    """Give the lines that are gone from a system prompt; a line that begins as a new one does was changed."""
-    if before == now:
-        return []
-    old, new = Counter(before.splitlines()), Counter(now.splitlines())
-    changed = {line[:MIN_TEXT] for line in new - old}
-    return [line for line in old - new if line.strip() and line[:MIN_TEXT] not in changed]
-
-
-def _count_same(one: list[Item], other: list[Item]) -> int:
-    same = 0
-    for first, second in zip(one, other, strict=False):
-        if first is not second and first.key != second.key:
-            break
-        same += 1
-    return same

@@ -384,16 +384,8 @@ class Lanes:
 
     def _find_kept(self, call: ModelCall) -> LaneState | None:
         """Find the lane of an agent whose conversation the provider keeps under the id that a call names."""
-        name = call.context.conversation
-        return next(
-            (
-                state
-                for state in reversed(self._warm if name else [])
-                if state.last.context.conversation == name
-                and same_agent(state.last, call, continued=True)
-            ),
-            None,
-        )
+        states = reversed(self._warm if call.context.conversation else [])
+        return next((state for state in states if same_conversation(state.last, call)), None)
 
     def _find_proven(self, call: ModelCall) -> Placed | None:
         """Find the only lane of the same agent whose answers a call has that dropped or changed what it began with, and the last answer.
@@ -495,6 +487,19 @@ class Lanes:
             if told:
                 edges.append(Edge(state.last.seq, call.seq, Evidence.RECORDED, ANSWER_IS_IN))
         return edges
+
+
+def same_conversation(last: ModelCall, call: ModelCall) -> bool:
+    """Say whether a call goes on with a conversation that the provider keeps under an id, as the same agent.
+
+    Who is given no prompt any more, and no other tools, has no other role.
+    """
+    if last.context.conversation != call.context.conversation:
+        return False
+    if same_agent(last, call, continued=True):
+        return True
+    prompts = last.context.system, call.context.system
+    return not all(prompts) and (last.tools <= call.tools or call.tools <= last.tools)
 
 
 def goes_on(last: ModelCall, call: ModelCall) -> tuple[int, int, Edge, Seq | None] | None:

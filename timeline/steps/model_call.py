@@ -13,6 +13,8 @@ from ...tape.dialects.openai_responses import COMPACT
 from ...tape.exchange import Exchange, Seq
 from .model_context import Context, Item
 
+_KEEPS = "openai-responses"
+SAME_BUT_SPACE = "same text but for white space"
 _WORD = re.compile(r"\w+")
 _TITLE = re.compile(
     r"\b(title|session name|conversation topic|name for (this|the) (chat|session|conversation)"
@@ -68,6 +70,8 @@ class ModelCall:
     failed: bool
     aside: str = ""
     tools: frozenset[str] = field(default_factory=frozenset)
+    exchange: Exchange | None = field(default=None, repr=False)
+    """Itself as an exchange, of a dialect by which a provider may keep what was said: its answer has ids that nothing else has."""
 
     @property
     def is_cut(self) -> bool:
@@ -107,6 +111,7 @@ def read_call(
         lane.number if lane is not None else 0,
         failed or not answer.choices if answer is not None else True,
         tools=frozenset(tool.name for tool in context.asked.tools),
+        exchange=exchange if context.asked.dialect == _KEEPS else None,
     )
     made.aside = "compaction" if exchange.request.path.endswith(COMPACT) else find_aside(context)
     return made
@@ -162,7 +167,7 @@ def answer_in(call: ModelCall, context: Context, same: int) -> str | None:
         short = "".join(said.split())
         for message in messages:
             if message.role == "assistant" and short and "".join(message.text.split()) == short:
-                return "same text but for white space"
+                return SAME_BUT_SPACE
     return None
 
 

@@ -64,6 +64,7 @@ class Tracer:
         self,
         happened: Mapping[int, Sequence[tuple[StepKind, str]]] | None = None,
         observe: Callable[[ModelCall, Placed], None] | None = None,
+        observe_aside: Callable[[ModelCall], None] | None = None,
         price: Price | None = None,
         *,
         texts: bool = False,
@@ -72,6 +73,7 @@ class Tracer:
 
         happened: what the log tells of exchanges beside: decisions of people, contracts.
         observe: is handed each model call of a lane, with its place.
+        observe_aside: is handed each one beside the conversation.
         price: says what a model call cost; without it none has a price.
         texts: whether a step has what was sent and answered beside its text.
         """
@@ -86,6 +88,7 @@ class Tracer:
         self._kept: deque[Step] = deque(maxlen=_MOVED)
         self._happened = {} if happened is None else happened
         self._observe = observe
+        self._observe_aside = observe_aside
         self._price = price
         self._called = 0, 0
         """Seq of the last tool call, and how many that exchange had by then."""
@@ -195,6 +198,8 @@ class Tracer:
             step.kind = StepKind.RETRIEVAL
             return [step, *_failure(exchange, answer, 0)]
         if call.aside:
+            if self._observe_aside is not None:
+                self._observe_aside(call)
             step.aside = call.aside
             step.text = call.said
             return [step, *_failure(exchange, answer, 0)]

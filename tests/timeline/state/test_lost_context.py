@@ -218,4 +218,10 @@ def test_what_an_answer_outside_of_the_run_was_told_is_not_known() -> None:
     _respond(tape, "do not refund more than 50", "r2", "r1")
     _respond(tape, "go on then", "r3", "elsewhere")
     *_, last = look_at(InMemory(tape.exchanges), None)
-    assert (last.lost, last.before == 0 or last.conversation) in (([], True), ([], "elsewhere"))
+    assert (last.before, last.lost) == (2, [])
+    assert [one.part.text for one in last.unsure] == [
+        "Refund order ORD-77121 please",
+        "answer r1",
+        "do not refund more than 50",
+    ]
+    assert last.unknown == ["what elsewhere had before is not in this run"]
