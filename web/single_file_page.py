@@ -395,6 +395,7 @@ def _context(view: ContextView, shared: _Shared, steps: list[dict[str, Any]]) ->
         "entered": [at for at, one in enumerate(view.parts[:keep]) if one.change == "entered"],
         "parts": parts[keep:],
         "left": [_part(one, shared) for one in view.left],
+        "unknown": shared.deep(view.unknown),
         "next": [shared.long(Shown(one))[0] for one in view.next],
         "pending": shared.deep(view.pending),
     }
@@ -420,7 +421,7 @@ def _part(one: PartView, shared: _Shared) -> list[Any]:
         shared.short(one.name),
         text,
         left,
-        1 if one.change == "entered" else 0,
+        1 if one.change in ("entered", "perhaps left") else 0,
         one.origin,
         one.size,
     ]

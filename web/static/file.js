@@ -121,8 +121,8 @@ function whole(step) {
 }
 
 function part([what, name, shown, left, entered, origin, bytes], gone) {
-  const change = gone ? "left" : entered ? "entered" : "kept";
-  return make("li", { className: change }, make("div", { className: "who" }, change === "kept" ? null : make("span", { className: "change" }, `${change} `), make("b", {}, what), ` ${name} `,
+  const change = gone ? (entered ? "perhaps left" : "left") : entered ? "entered" : "kept";
+  return make("li", { className: gone ? "left" : change }, make("div", { className: "who" }, change === "kept" ? null : make("span", { className: "change" }, `${change} `), make("b", {}, what), ` ${name} `,
     make("span", { className: "soft" }, ...(change !== "kept" && origin ? ["first in ", link(origin, String(origin)), " · "] : []), bytesOf(bytes))), block(what, DOC.texts[shown], left));
 }
 
@@ -139,6 +139,7 @@ function context(step) {
       ...(told.since ? [" · since ", link(told.since, told.since), " ", evidence(told.evidence), ` ${told.rule}`] : [" · it begins a conversation"])),
     told.pending.length ? make("p", { className: "line" }, `waits for ${told.pending.join(", ")}`) : null,
     told.left.length ? make("ol", { className: "talk" }, ...told.left.map((one) => part(one, true))) : null,
+    ...told.unknown.map((one) => make("p", { className: "soft" }, `not known: ${one}`)),
     DOC.texts[told.system[0]] ? make("details", {}, make("summary", {}, "system prompt"), text(told.system, "System prompt")) : null,
     earlier, talk, make("div", { className: "next" }, make("h3", {}, "It answered"), ...told.next.map((one) => block("Answer", DOC.texts[one], 0))));
 }

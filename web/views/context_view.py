@@ -26,7 +26,7 @@ class PartView:
     text: Shown
     size: int
     change: str
-    """`entered`, `left` or `kept`."""
+    """`entered`, `left`, `perhaps left` or `kept`."""
     origin: int
     """The seq that first had it, as far as that is known; 0 otherwise."""
 
@@ -44,6 +44,8 @@ class ContextView:
     earlier: int
     """Parts before those that are shown."""
     left: list[PartView]
+    unknown: list[str]
+    """Why it is not known whether more has left."""
     pending: list[str]
     next: list[str]
     tokens: list[tuple[str, int, float]]
@@ -95,7 +97,11 @@ def view_context(
         [_part(number, one, entered) for number, one in shown],
         len(said),
         first,
-        [_left(one) for one in state.left],
+        [
+            *(_left(one, "left") for one in state.left),
+            *(_left(one, "perhaps left") for one in state.unsure),
+        ],
+        [safe_short(one, 300) for one in state.unknown[:WINDOW]],
         [safe_short(f"{one.name} {one.text}") for one in state.pending],
         _next(state),
         [(name, size, 100 * size / whole) for name, size in sizes.items()],
@@ -133,7 +139,7 @@ def _part(number: int, one: ContextPart, entered: dict[int, int]) -> PartView:
     )
 
 
-def _left(one: Origin) -> PartView:
+def _left(one: Origin, change: str) -> PartView:
     part = one.part
     return PartView(
         -1,
@@ -141,7 +147,7 @@ def _left(one: Origin) -> PartView:
         safe_short(part.name, 80),
         show_block(part.text, _TEXT),
         part.size,
-        "left",
+        change,
         one.seq,
     )
 
