@@ -91,8 +91,9 @@ def _find_plain(exchanges: Exchanges, call: ModelCall) -> tuple[ModelCall, Edge]
 def _may_be_between(one: ModelCall, call: ModelCall) -> bool:
     """Say whether an earlier call may be of the lane of another, although what it shares with that is kept by the provider."""
     is_kept = bool(one.context.is_kept or call.context.conversation)
-    is_named = bool(call.context.previous)
-    return is_kept and not is_named and same_agent(one, call, continued=True)
+    if call.context.previous:  # a chain of ids is followed, whatever else came between
+        is_kept = one.context.conversation is not None
+    return is_kept and same_agent(one, call, continued=True)
 
 
 def _plain_edge(found: ModelCall, call: ModelCall) -> Edge | None:

@@ -257,13 +257,9 @@ class Provider:
 
     def deleted_answer(self, before: ModelCall, call: ModelCall) -> list[Kept]:
         """Give what the run deleted, before a later call, of the answer to an earlier one."""
-        turn, at = (
-            self._calls.get((before.seq, before.part)),
-            self._times.get((call.seq, call.part)),
-        )
-        if turn is None or at is None:
-            return []
-        return [one for one in turn.answer if not one.is_there(at)]
+        turn = self._calls.get((before.seq, before.part))
+        at = self._times.get((call.seq, call.part), self._now + 1)
+        return [one for one in turn.answer if not one.is_there(at)] if turn is not None else []
 
     def only_grew(self, before: ModelCall, call: ModelCall) -> bool:
         """Say whether all that an earlier call had is kept for a later one, that it was asked with it."""

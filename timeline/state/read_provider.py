@@ -23,7 +23,7 @@ def read_provider(exchanges: Exchanges, call: ModelCall, before: ModelCall | Non
     kept = [one for one in (before, call) if one is not None and one.context.is_kept]
     if not kept:
         return provider
-    rows = _read(exchanges, kept)
+    rows = _read(exchanges, kept, call.seq)
     for _, _, _, found in sorted(rows, key=lambda row: row[:3]):
         if isinstance(found, ModelCall):
             provider.note(found)
@@ -36,9 +36,8 @@ _Row = tuple[int, Seq, int, ModelCall | Exchange]
 """When it began, its seq, and the part of a WebSocket; in this order things were kept."""
 
 
-def _read(exchanges: Exchanges, kept: list[ModelCall]) -> list[_Row]:
-    """Read backwards: all that is near, and further back as long as answers are named, each near the call that names it."""
-    last = max(one.seq for one in kept)
+def _read(exchanges: Exchanges, kept: list[ModelCall], last: Seq) -> list[_Row]:
+    """Read backwards from a seq: all that is near, and further back as long as answers are named, each near the call that names it."""
     seqs = exchanges.seqs
     end = bisect_left(seqs, last + 1)
     near = must = max(0, bisect_left(seqs, min(one.seq for one in kept)) - HORIZON)

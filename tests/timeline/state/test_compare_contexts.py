@@ -188,6 +188,20 @@ def _conversation_to_inline(run: Kept) -> None:
     run.ask([words("Look it up."), said("Answer of r2.", "m_r2"), words("Go on.")])
 
 
+def _last_answer_deleted_then_inline(run: Kept) -> None:
+    run.create("conv_1", words(CODE))
+    _chain(run, "conversation", {})
+    run.delete("conversations/conv_1/items/m_r2")
+    run.ask([words(CODE), words("Question 2."), words("Go on.")])
+
+
+def _ids_behind_a_failed_call_of_a_conversation(run: Kept) -> None:
+    run.create("conv_1", words("Begin here, please."))
+    _chain(run, "conversation", {})
+    run.ask(CODE, conversation="conv_1", error=500)
+    run.ask("Go on.", previous_response_id="r2")
+
+
 def _conversation_to_ids(run: Kept) -> None:
     run.create("conv_1", words(CODE))
     _chain(run, "conversation", {})
@@ -295,7 +309,9 @@ def _prompt_for_instructions(run: Kept) -> None:
         (_switched_from_elsewhere, [f"- {CODE}"], ["what conv_1 had"]),
         (_back_and_forth, ["- The other one.", "- Two."], []),
         (_conversation_to_inline, [f"- {CODE}", "- Question 3."], []),
+        (_last_answer_deleted_then_inline, ["- Answer of r2."], []),
         (_conversation_to_ids, [], []),
+        (_ids_behind_a_failed_call_of_a_conversation, [f"- {CODE}"], []),
         (_ids_to_conversation, ["- Answer of r1.", "- Question 2."], []),
         (_inline_to_conversation, [f"- {CODE}"], []),
         (_back_to_an_earlier_answer, [f"- {CODE}", "- Answer of r2.", "- Question 3."], []),
