@@ -38,7 +38,7 @@ _NOTE = re.compile(
     rf"(?:\W|_|[0-9]++(?:[.,/][0-9]++)*+(?:[kmg]?i?b|[kmg]?(?:more|of|other|further)?\W?(?:{_UNIT}))|{_GONE}|{_UNIT}|pictures?"
     r"|screenshots?|attachments?|files?|output|contents?|text|data|response|tool|parts?|rest|middle|section|history|for|from|brevity"
     r"|of|the|was|were|is|are|has|have|been|to|save|space|context|here|too|long|large|old|older|earlier|previous|some|in|by|and|due"
-    r"|length|limit|size|original|total|about)+",
+    r"|length|limit|size|original|total|about|note)+",
     re.IGNORECASE,
 )
 """The same without brackets: it says that something is gone and perhaps how much, and has a word for nothing else."""

@@ -24,7 +24,7 @@ from ..steps.split_messages import find_marks
 from ..steps.step import Edge, Evidence
 from ..steps.tracer import Tracer
 from .calls_before import HORIZON, Exchanges, calls_before
-from .watch_contexts import Looked, Watch
+from .watch_contexts import Watch
 
 _FEW = 16
 """Exchanges before a call beside the conversation that are looked at where nothing tells a likely one from others."""
@@ -46,8 +46,6 @@ class LaneBefore:
     """Why it is of this lane."""
     watch: Watch | None = None
     """Who has seen the calls before, as far as they were read; None where all that is new is the answer and what the agent says to it."""
-    looked: Looked | None = None
-    """What it found in the call."""
 
 
 def find_before(exchanges: Exchanges, call: ModelCall) -> tuple[ModelCall, Edge] | None:
@@ -145,7 +143,7 @@ def _trace(exchanges: Exchanges, call: ModelCall) -> LaneBefore:
     """Place a call among those around it."""
     placed: Placed | None = None
     before: ModelCall | None = None
-    watch = Watch(lambda seq: seq == call.seq)
+    watch = Watch(lambda _: False)
 
     def observe(one: ModelCall, place: Placed) -> None:
         nonlocal placed
@@ -155,7 +153,7 @@ def _trace(exchanges: Exchanges, call: ModelCall) -> LaneBefore:
             if (one.seq, one.part) == (call.seq, call.part):
                 placed = place
 
-    tracer, seqs = Tracer(observe=observe, observe_aside=watch.note_aside), exchanges.seqs
+    tracer, seqs = Tracer(observe=observe), exchanges.seqs
     first = max(0, bisect_left(seqs, call.seq) - HORIZON)
     for seq in seqs[first : bisect_right(seqs, call.seq) + HORIZON]:
         since = tracer.open_since
@@ -167,19 +165,16 @@ def _trace(exchanges: Exchanges, call: ModelCall) -> LaneBefore:
         exchange = exchanges.find(seq)
         if exchange is not None:
             tracer.add(exchange, exchanges.messages(exchange) if exchange.websocket else ())
-            watch.see(exchange)
     if placed is None:
         tracer.end()
-    watch.end()
-    looked = next((one for one in watch.found if one.call_part == call.part), None)
     if placed is None:
-        return LaneBefore(None, None, watch, looked)
+        return LaneBefore(None, None, watch)
     before = None if placed.is_new else placed.before
     edge = None
     if before is not None:
         idle = Edge(before.seq, call.seq, Evidence.INFERRED, IDLE)
         edge = next(iter(placed.edges), idle)
-    return LaneBefore(before, edge, watch, looked)
+    return LaneBefore(before, edge, watch)
 
 
 def _find_beside(exchanges: Exchanges, call: ModelCall) -> tuple[ModelCall, Edge] | None:

@@ -2,12 +2,11 @@
 
 Whoever looks back at a request asks here: the state at a step, and what a context lost, have the same call before and the same origins.
 
-1. Lost is what the call before of the same lane had, and the call has not: not as a part, and not inside the text of another.
-2. A result whose call is still there with another text was shortened, or replaced where that is no rest of it: how many bytes are gone
-   is said. One that was shortened is no orphan, one that was replaced is.
-3. An orphan is what a model seems to have said and no recorded answer has; a result of a call that no recorded answer asked for; and
-   what stands among what had been sent before, and had not been sent. What the agent adds behind that is its own to say.
-4. An id alone explains nothing: a call has to have the arguments that the answer gave it, and a result the text that it was first sent
+1. What is lost is found by comparing the contexts of the two calls. A result that was shortened is no orphan, one that was replaced is.
+2. An orphan is what a model seems to have said and no recorded answer has; a result of a call that no recorded answer asked for; and
+   what stands among what had been sent before, and had not been sent. What the agent adds behind that is its own to say, and what is
+   left of a message whose other parts are gone is what it was.
+3. An id alone explains nothing: a call has to have the arguments that the answer gave it, and a result the text that it was first sent
    with, or a part of that.
 """
 
