@@ -2,11 +2,13 @@
 
 1. A place in JSON is written as RFC 9535 writes the path of one node: `$.messages[2]['odd name']`. It goes on inside a text that
    is JSON itself. Elsewhere it is a word: `url`, `path`, `path N` for one of its segments, `query NAME`, `form NAME`, `header NAME`, `body`. A body of JSON is a place
-   as a whole, too, for a text that is JSON: an agent hands on what a tool got as it is.
+   as a whole, too, for a text that is JSON: an agent hands on what a tool got as it is. So is an object or a list inside of it.
+   The name of a member is read as its value is, and its place has a `~` behind that of the value: `$.accounts['ACC-1']~`.
 2. Of a stream the places are those of what it spells out, as a dialect reads it: `text`, `tool call NAME $.amount`.
 3. Bodies that are in a file of their own, or too large to be parsed, have no places.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -69,6 +71,10 @@ class Leaf(NamedTuple):
     value: Scalar
     what: str = ""
     """Of a part of a context: `user`, `system prompt`, `tool result` ..."""
+    is_name: bool = False
+    """Whether it is the name of a member."""
+    is_tree: bool = False
+    """Whether it is the object or the list that is looked for, written as a text."""
 
 
 def member_step(name: str) -> str:
@@ -79,13 +85,21 @@ def member_step(name: str) -> str:
     return f"['{escaped}']"
 
 
-def walk(value: Json, path: str = "$", what: str = "") -> Iterator[Leaf]:
-    """Give the scalars of a JSON value in order, and those of texts in it that are JSON."""
+def walk(value: Json, path: str = "$", what: str = "", tree: Json = None) -> Iterator[Leaf]:
+    """Give the scalars of a JSON value and the names of its members in order, and those of texts in it that are JSON.
+
+    tree: an object or a list that is given as a text where it is; None for none.
+    """
     stack: list[tuple[Json, str, int]] = [(value, path, 0)]
     while stack:
         one, place, nested = stack.pop()
+        if tree is not None and isinstance(one, dict | list) and one == tree:
+            yield Leaf(place, json.dumps(one, ensure_ascii=False), what, is_tree=True)
         if isinstance(one, dict):
-            stack += reversed([(v, place + member_step(k), nested) for k, v in one.items()])
+            members = [(v, place + member_step(k), nested) for k, v in one.items()]
+            for name, (_, there, _) in zip(one, members, strict=True):
+                yield Leaf(f"{there}~", name, what, True)
+            stack += reversed(members)
         elif isinstance(one, list):
             stack += reversed([(v, f"{place}[{at}]", nested) for at, v in enumerate(one)])
         else:
@@ -113,14 +127,13 @@ def asked_leaves(
     exchange: Exchange,
     wanted: Callable[[bytes], bool] | None = None,
     after: int = 0,
-    *,
-    whole: bool = False,
+    tree: Json = None,
 ) -> Iterator[Leaf]:
     """Give what is in a request, in its order.
 
     wanted: says whether bytes are worth parsing; elements of a list of messages that are not are passed over.
     after: byte of the body before which such elements are known.
-    whole: whether a body of JSON is given as one text, too.
+    tree: an object or a list that is looked for, also as the whole body; None for none.
     """
     request = exchange.request
     yield Leaf("url", request.url)
@@ -131,11 +144,11 @@ def asked_leaves(
     for place, text in request_leaves(replace(request, body=b""), untraced):
         segments += place == "path"
         yield Leaf(f"path {segments}" if place == "path" else place, text)
-    yield from _request_body(request, wanted, after, whole=whole)
+    yield from _request_body(request, wanted, after, tree)
 
 
 def _request_body(
-    request: Request, wanted: Callable[[bytes], bool] | None, after: int, *, whole: bool
+    request: Request, wanted: Callable[[bytes], bool] | None, after: int, tree: Json
 ) -> Iterator[Leaf]:
     body, content = open_body(request)
     if not body:
@@ -143,30 +156,32 @@ def _request_body(
     split = split_body(body)
     if split is not None:
         for name, value in {**split.head, **split.tail}.items():
-            yield from walk(value, f"${member_step(name)}", _PROMPTS.get(name, ""))
+            yield from walk(value, f"${member_step(name)}", _PROMPTS.get(name, ""), tree)
         for number, (_, end) in enumerate(split.places):
             slice_ = split.slice(number)
             if split.start + end > after and (wanted is None or wanted(slice_)):
-                yield from _element(find_json(slice_), f"${member_step(split.key)}[{number}]")
+                path = f"${member_step(split.key)}[{number}]"
+                yield from _element(find_json(slice_), path, tree)
         return
     if content is not None and content.kind is BodyKind.FORM:
         for pair in body.decode("utf-8", "replace").split("&"):
             name, _, value = pair.partition("=")
+            yield Leaf(f"form {unquote_plus(name)}~", unquote_plus(name), is_name=True)
             yield Leaf(f"form {unquote_plus(name)}", unquote_plus(value))
         return
-    yield from _body(body, whole=whole)
+    yield from _body(body, tree)
 
 
-def _element(tree: Json, path: str) -> Iterator[Leaf]:
+def _element(element: Json, path: str, tree: Json) -> Iterator[Leaf]:
     """Give what is in one element of a conversation, with who said it."""
     role = ""
-    if isinstance(tree, dict):
-        found = tree.get("role")
+    if isinstance(element, dict):
+        found = element.get("role")
         role = found if isinstance(found, str) else ""
-        role = _KINDS.get(str(tree.get("type")), "") or _ROLES.get(role, role)
+        role = _KINDS.get(str(element.get("type")), "") or _ROLES.get(role, role)
         role = "tool result" if role in ("tool", "function") else role
-    for leaf in walk(tree, path):
-        yield Leaf(leaf.place, leaf.value, _part_of(tree, leaf.place, path) or role)
+    for leaf in walk(element, path, tree=tree):
+        yield leaf._replace(what=_part_of(element, leaf.place, path) or role)
 
 
 def _part_of(tree: Json, place: str, path: str) -> str:
@@ -183,12 +198,12 @@ def _part_of(tree: Json, place: str, path: str) -> str:
     return _KINDS.get(str(part.get("type")), "") if isinstance(part, dict) else ""
 
 
-def _body(body: bytes, *, whole: bool = False) -> Iterator[Leaf]:
-    tree = find_json(body)
-    if isinstance(tree, dict | list):
-        if whole and len(body) <= _MOST_TEXT:
+def _body(body: bytes, tree: Json) -> Iterator[Leaf]:
+    read = find_json(body)
+    if isinstance(read, dict | list):
+        if tree is not None and len(body) <= _MOST_TEXT:
             yield Leaf("body", body.decode("utf-8", "replace"))
-        yield from walk(tree)
+        yield from walk(read, tree=tree)
     elif len(body) <= _MOST_TEXT:
         yield Leaf("body", body.decode("utf-8", "replace"))
 
@@ -196,12 +211,10 @@ def _body(body: bytes, *, whole: bool = False) -> Iterator[Leaf]:
 # Answers
 
 
-def answered_leaves(
-    exchange: Exchange, response: Response, *, whole: bool = False
-) -> Iterator[Leaf]:
+def answered_leaves(exchange: Exchange, response: Response, tree: Json = None) -> Iterator[Leaf]:
     """Give what is in an answer: its fields, and what its body says.
 
-    whole: whether a body of JSON is given as one text, too.
+    tree: an object or a list that is looked for, also as the whole body; None for none.
     """
     for place, text in answer_leaves(replace(response, body=b"", chunks=())):
         yield Leaf(place, text)
@@ -209,18 +222,18 @@ def answered_leaves(
     if not body:
         return
     if isinstance(find_json(body), dict | list):
-        yield from _body(body, whole=whole)
+        yield from _body(body, tree)
         return
     answer = _read(exchange, response)
     if answer is not None and answer.choices:
-        yield from said_leaves(answer)
+        yield from said_leaves(answer, tree)
         return
     if response.is_events:
         for number, event in enumerate(read_events(body), 1):
-            for leaf in _body(event.data, whole=whole):
-                yield Leaf(f"event {number} {leaf.place}", leaf.value)
+            for leaf in _body(event.data, tree):
+                yield leaf._replace(place=f"event {number} {leaf.place}")
         return
-    yield from _body(body, whole=whole)
+    yield from _body(body, tree)
 
 
 def _read(exchange: Exchange, response: Response) -> InferenceResponse | None:
@@ -229,13 +242,16 @@ def _read(exchange: Exchange, response: Response) -> InferenceResponse | None:
     return read_response(exchange.request, response)
 
 
-def said_leaves(answer: InferenceResponse) -> Iterator[Leaf]:
-    """Give what a model said, thought and wants called."""
+def said_leaves(answer: InferenceResponse, tree: Json = None) -> Iterator[Leaf]:
+    """Give what a model said, thought and wants called.
+
+    tree: an object or a list that is looked for; None for none.
+    """
     for choice in answer.choices:
         for part in choice.message.parts:
             if isinstance(part, Text):
                 yield Leaf("text", part.text, "assistant")
-                yield from walk(inner_json(part.text), "text", "assistant")
+                yield from walk(inner_json(part.text), "text", "assistant", tree)
             elif isinstance(part, Thinking):
                 yield Leaf("thought", part.text, "thought")
             elif isinstance(part, ToolCall):
@@ -245,15 +261,16 @@ def said_leaves(answer: InferenceResponse) -> Iterator[Leaf]:
                     part.arguments is None or says_more(part.text.encode("utf-8", "surrogatepass"))
                 ):
                     yield Leaf(f"tool call {part.name}", part.text, "tool call")
-                yield from walk(part.arguments, f"tool call {part.name} $", "tool call")
+                path = f"tool call {part.name} $"
+                yield from walk(part.arguments, path, "tool call", tree)
 
 
-def message_leaves(message: WebSocketMessage, *, whole: bool = False) -> Iterator[Leaf]:
+def message_leaves(message: WebSocketMessage, tree: Json = None) -> Iterator[Leaf]:
     """Give what is in a message of a WebSocket.
 
-    whole: whether one of JSON is given as one text, too.
+    tree: an object or a list that is looked for, also as the whole message; None for none.
     """
-    yield from _body(message.data, whole=whole)
+    yield from _body(message.data, tree)
 
 
 # One place
@@ -281,14 +298,14 @@ def find_leaf(exchange: Exchange, place: str) -> Leaf:
         if response is None:
             raise NoPlace("it has no answer", "leave out `answer` to name a place of the request")
         tree = find_json(answer_body(response))
-        leaves = answered_leaves(exchange, response, whole=True)
+        leaves = answered_leaves(exchange, response)
         leaves = chain(leaves, _unmatched(exchange, response, answer_body(response)))
         return _find(rest, tree, leaves, "answer ", describe_body(response))
     if side == "request":
         told = rest
     request = exchange.request
     body = open_body(request)[0]
-    leaves = chain(asked_leaves(exchange, whole=True), _unmatched(exchange, request, body))
+    leaves = chain(asked_leaves(exchange), _unmatched(exchange, request, body))
     return _find(told, find_json(body), leaves, "", describe_body(request))
 
 
@@ -327,7 +344,7 @@ def _find(told: str, tree: Json, leaves: Iterator[Leaf], side: str, body: str) -
     for leaf in leaves:
         if leaf.place == told and not is_member:
             return leaf
-        if not leaf.place.startswith("$"):
+        if not leaf.place.startswith("$") and not leaf.is_name:
             words.setdefault(leaf.place, leaf)
     if isinstance(tree, dict | list):
         return Leaf(told, _resolve(tree, told))
@@ -344,7 +361,10 @@ def _resolve(tree: Json, told: str) -> Scalar:
     """
     path = told if told.startswith("$") else f"${'' if told.startswith('[') else '.'}{told}"
     at, here, value = 1, "$", tree
+    last: str | None = None
     while at < len(path):
+        if path[at:] == "~" and last is not None:
+            return last
         step = _STEP.match(path, at)
         if step is None:
             hint = "a path is $.messages[2]['odd name'].text; other places are url, query NAME, form NAME, header NAME"
@@ -355,9 +375,9 @@ def _resolve(tree: Json, told: str) -> Scalar:
         if key is not None:
             key = re.sub(r"\\(.)", r"\1", key) if name is None else key
         if isinstance(value, dict) and key is not None and key in value:
-            value, here = value[key], here + member_step(key)
+            value, here, last = value[key], here + member_step(key), key
         elif isinstance(value, list) and index is not None and int(index) < len(value):
-            value, here = value[int(index)], f"{here}[{int(index)}]"
+            value, here, last = value[int(index)], f"{here}[{int(index)}]", None
         else:
             raise NoPlace(f"it has no {here}{step[0][:80]}", _describe(here, value))
         at = step.end()

@@ -38,7 +38,7 @@ from .exchange_values import (
     message_leaves,
 )
 from .new_bytes import Fresh, read_fresh
-from .sought_value import NOTATION, Match, Wanted, find_parts, make_wanted
+from .sought_value import JSON_FORMAT, NOTATION, Match, Wanted, find_parts, make_wanted
 from .token_or_substring import Standing
 
 _MOST = 16
@@ -51,6 +51,7 @@ _CUT_UP = 256 * 1024
 """Bytes of an answer up to which the piece is looked for with which the value came."""
 _EVER = 1 << 62
 _COUNT = "a count"
+_NAME = "the name of a member"
 _IN = {_COUNT: "as a count"}
 _SHOWN = 120
 """Characters of a hint's text."""
@@ -295,7 +296,6 @@ class _Search:
         self._has_times = has_times
         """Whether times say what came first, not only the order of the requests."""
         self._wanted = wanted
-        self._whole = wanted.is_json
         self._parts = parts
         self._units = units
         self._is_short = is_short_number(wanted.text)
@@ -354,7 +354,7 @@ class _Search:
         self._note(
             exchange,
             "request",
-            asked_leaves(exchange, self._may_be_in, after, whole=self._whole),
+            asked_leaves(exchange, self._may_be_in, after, self._wanted.tree),
             part,
         )
         seen = None if asked_only else seen_answer(exchange, Seq(until))
@@ -378,12 +378,13 @@ class _Search:
         for message in exchanges.messages(exchange) if not calls else ():
             if message.after < until:
                 side = "request" if message.from_client else "answer"
-                leaves = message_leaves(message, whole=self._whole)
+                leaves = message_leaves(message, self._wanted.tree)
                 self._note(exchange, side, leaves, at_us=message.at_us)
 
     def look_at_call(self, made: Exchange, part: int, until: int) -> None:
         """Look at a model call of a WebSocket."""
-        self._note(made, "request", asked_leaves(made, self._may_be_in, whole=self._whole), part)
+        leaves = asked_leaves(made, self._may_be_in, tree=self._wanted.tree)
+        self._note(made, "request", leaves, part)
         seen = seen_answer(made, Seq(until))
         if seen is not None:
             self._note_answer(made, seen, part)
@@ -392,15 +393,15 @@ class _Search:
         response = exchange.response
         if response is None or exchange.request_class is RequestClass.TELEMETRY:
             return
-        for leaf in answered_leaves(exchange, response, whole=self._whole):
-            found = self._wanted.match(leaf.value)
+        for leaf in answered_leaves(exchange, response, self._wanted.tree):
+            found = self._match(leaf)
             if found is not None and len(self._blame.unseen) < _MOST:
                 self._blame.unseen.append(_sight(exchange, "answer", leaf, found))
                 return
 
     def _note_answer(self, exchange: Exchange, seen: Response, part: int = 0) -> bool:
         """Note what an agent has seen of an answer; say whether it has the value."""
-        leaves = answered_leaves(exchange, seen, whole=self._whole)
+        leaves = answered_leaves(exchange, seen, self._wanted.tree)
         noted = len(self._blame.sightings)
         found = self._note(exchange, "answer", leaves, part, at_us=exchange.end_us)
         if len(self._blame.sightings) > noted and self._has_times:
@@ -419,8 +420,8 @@ class _Search:
 
         def has_it(count: int) -> bool:
             part = replace(response, body=response.body[: ends[count]], chunks=())
-            leaves = answered_leaves(exchange, part, whole=self._whole)
-            found = (self._wanted.match(leaf.value) for leaf in leaves)
+            leaves = answered_leaves(exchange, part, self._wanted.tree)
+            found = (self._match(leaf) for leaf in leaves)
             return any(one is not None and one.standing is Standing.ALONE for one in found)
 
         at = bisect_left(range(len(chunks) - 1), True, key=has_it)
@@ -445,7 +446,7 @@ class _Search:
             repeats = leaf.what in ("system prompt", "tools")
             if repeats and (leaf.place, str(leaf.value)) in self._known:
                 continue
-            found = self._wanted.match(leaf.value)
+            found = self._match(leaf)
             if found is not None and self._is_by_chance(leaf, found):
                 continue
             if found is not None:
@@ -467,6 +468,15 @@ class _Search:
             elif len(self._pieces) < _MOST:
                 self._pieces.append((best, standing))
         return bool(whole)
+
+    def _match(self, leaf: Leaf) -> Match | None:
+        """Say how a place has the value. A name that says little is no place of its own: `user` and `id` are in everything."""
+        if leaf.is_tree:
+            return Match(JSON_FORMAT, True)
+        found = self._wanted.match(leaf.value)
+        if found is not None and leaf.is_name and not self._blame.telling:
+            return Match(_NAME, found.whole, Standing.PIECE)
+        return found
 
     def _note_unit(self, exchange: Exchange, side: str, leaf: Leaf, part: int, at_ns: int) -> None:
         for unit in self._units:
@@ -517,6 +527,8 @@ class _Search:
         blame = self._blame
         before = [one for one in self._pieces if _order(one[0]) < _order(origin)]
         for one, standing in before:
+            if one.rule == _NAME:
+                continue
             told = f"{_name_place(one)} has it {_IN.get(one.rule, one.rule)}"
             if standing is not Standing.FOREIGN:
                 blame.doubt = blame.doubt or told

@@ -44,6 +44,7 @@ _KEPT = ("/", "", "!*'()", ";,/?:@&=+$#!*'()")
 """Signs that ways of percent-encoding leave as they are: Python's, the strict one, encodeURIComponent and encodeURI."""
 INSIDE = "inside of a longer value"
 NOTATION = "number format"
+JSON_FORMAT = "JSON format"
 
 
 class Match(NamedTuple):
@@ -72,11 +73,8 @@ class Wanted:
     """Needles in lower case, for another letter case."""
     tree: Json = field(default=None, repr=False)
     """Of a text that is an object or a list of JSON, what it says; else None."""
-
-    @property
-    def is_json(self) -> bool:
-        """Whether it is an object or a list of JSON, which may be a body as a whole."""
-        return self.tree is not None
+    least: int = 0
+    """Characters below which a text cannot have it, as most names of members; a letter in another case is up to three."""
 
     @property
     def telling(self) -> bool:
@@ -106,6 +104,8 @@ class Wanted:
             return self._match_number(other)
         if other == self.text:
             return Match("", True)
+        if len(other) < self.least:
+            return None
         is_plain = not self.forms and not self.numbers and self.tree is None
         if len(self.text) > len(other) and is_plain:
             return None
@@ -125,7 +125,7 @@ class Wanted:
 
     def _match_forms(self, other: str) -> Match | None:
         if self.tree is not None and inner_json(other) == self.tree:
-            return Match("JSON format", True)
+            return Match(JSON_FORMAT, True)
         best: Match | None = None
         for text, there, rule in self._other_writings(other):
             if text == there:
@@ -169,7 +169,9 @@ def make_wanted(value: Scalar) -> Wanted:
         numbers = frozenset([found]) if found is not None else numbers
     is_text = isinstance(value, str) and not numbers
     forms = tuple(_other_forms(text)) if is_text else ()
-    needles = [needle for one in (text, *(form for form, _ in forms)) for needle in _needles(one)]
+    tree = inner_json(value) if is_text else None
+    written = (_find_longest(tree) or text, *(form for form, _ in forms))
+    needles = [needle for one in written for needle in _needles(one)]
     is_folded = is_text and (is_long(text) or is_telling(text.upper()))
     folded = tuple(one.lower() for one in core(text)) if is_folded else ()
     return Wanted(
@@ -180,8 +182,15 @@ def make_wanted(value: Scalar) -> Wanted:
         tuple(dict.fromkeys(needles)) if not numbers else (),
         _number_pattern(numbers, text) if numbers else None,
         folded,
-        inner_json(value) if is_text else None,
+        tree,
+        min(map(len, written)) // 3 if is_text and tree is None else 0,
     )
+
+
+def _find_longest(tree: Json) -> str:
+    """Give the longest text or name in a value of JSON, which is wherever it is, whatever its blanks are; nothing of none."""
+    texts = (leaf.value for leaf in walk(tree) if isinstance(leaf.value, str))
+    return max(texts, key=len, default="")
 
 
 def _tells(value: Scalar) -> bool:

@@ -2,9 +2,10 @@
 
 1. A piece has letters or digits behind a sign that joins: a hyphen, a point, a colon, an `@`. So is a number in an id, in an address,
    behind the colon of a port, in a date or in a phone number. A URL or path is a piece of a longer one.
-2. A number stands alone between blanks, brackets, quotes and the like. Digits that go on behind a blank are a phone number, or a
+2. A date or a time of day out of an ISO time stamp is a piece of it, though a letter joins it: `T` between them, `Z` at the end.
+3. A number stands alone between blanks, brackets, quotes and the like. Digits that go on behind a blank are a phone number, or a
    thousand. A short number between slashes is a piece, too: these are dates, and counts in paths.
-3. What is inside of a UUID has nothing to do with it, and is told apart: nobody takes four digits out of the midst of one.
+4. What is inside of a UUID has nothing to do with it, and is told apart: nobody takes four digits out of the midst of one.
 """
 
 import re
@@ -19,6 +20,11 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}
 _LABEL = re.compile(r"(?:^|[^A-Za-z0-9_.:@+~/-])[A-Za-z_]+:$")
 _DIGITS_BEFORE = re.compile(r"(?:[0-9]\)?[ \u00a0\u202f\u2009/]\(?|[0-9]\) ?|\+)$")
 _DIGITS_BEHIND = re.compile(r"(?:[ \u00a0\u202f\u2009/]\(?|\) ?)[0-9]")
+_STAMP = re.compile(
+    r"(?<![0-9A-Za-z_])(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8})[Tt]"
+    r"(?P<time>(?P<minute>[0-9]{2}:[0-9]{2})(?::[0-9]{2})?|[0-9]{6})(?P<fraction>[.,][0-9]{1,9})?"
+    r"(?:[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?(?![0-9A-Za-z_])"
+)
 _AROUND = 40
 """Characters around a value that are looked at."""
 
@@ -53,6 +59,8 @@ def judge_place(other: str, at: int, end: int) -> Standing:
     """Say how the characters from `at` to `end` are in a text."""
     before, behind = other[max(0, at - _AROUND) : at], other[end : end + _AROUND]
     first, last = other[at], other[end - 1]
+    if first.isdigit() and _in_stamp(other, at, end):
+        return Standing.PIECE
     if (_in_word(before[-1:]) and _in_word(first)) or (_in_word(behind[:1]) and _in_word(last)):
         return Standing.NOWHERE
     text = other[at:end]
@@ -121,6 +129,21 @@ def _in_uuid(other: str, at: int, end: int) -> bool:
         found.start() <= at and end <= found.end() and (at, end) != found.span()
         for found in _UUID.finditer(other[start : start + end + _AROUND])
     )
+
+
+def _in_stamp(other: str, at: int, end: int) -> bool:
+    """Say whether the characters are a date or a time of day out of an ISO time stamp, but not all of it."""
+    start = max(0, at - _AROUND)
+    around = other[start : end + _AROUND]
+    at, end = at - start, end - start
+    if "T" not in around and "t" not in around:
+        return False
+    for found in _STAMP.finditer(around):
+        begins = (found.start("day"), found.start("time"))
+        ends = [found.end(part) for part in ("day", "minute", "time", "fraction")]
+        if at in begins and (end in ends or end == found.end()):
+            return (at, end) != found.span()
+    return False
 
 
 def _in_word(char: str) -> bool:

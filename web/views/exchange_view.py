@@ -209,7 +209,7 @@ def _fill_answer(side: Side, exchange: Exchange) -> None:
         found = (
             one
             for one in answered_leaves(exchange, response)
-            if not one.place.startswith("header ")
+            if not one.place.startswith("header ") and not one.is_name
         )
         leaves = list(islice(found, LINES + 1))
         if response.is_events and any(one.place.startswith("event ") for one in leaves):

@@ -1,6 +1,7 @@
 """Where a value came from: planted values with copies, escapes, other writings of numbers, parts of texts and several agents."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -333,3 +334,77 @@ def test_answers_that_came_in_an_unknown_order_are_doubted(tmp_path: Path) -> No
     found = blame_polled(tmp_path, tape)
     assert found.evidence is Evidence.INFERRED
     assert found.rule == "the same, but 2 answer $.id may have come before"
+
+
+NAMES = b'{"accounts": {"ACC-998877-K": {"name": "Ann"}, "4913377": 1, "open": true}}'
+
+
+def named() -> Tape:
+    """Answers that have values as the names of members, which are then sent on."""
+    tape = Tape("named")
+    tape.get("https://shop.test/accounts", NAMES)
+    tape.model(
+        anthropic([user("Go.")]), anthropic_stream(use("toolu_1", "pay", **{"ACC-556677-Q": 1}))
+    )
+    tape.get("https://shop.test/states", {"at": {"state": "open"}})
+    tape.post(
+        "https://pay.test/pay",
+        {
+            "to": "ACC-998877-K",
+            "number": 4913377,
+            "url": "https://shop.test/accounts/ACC-998877-K?all",
+            "call": "ACC-556677-Q",
+            "state": "open",
+            "limits": {"ACC-998877-K": 5},
+            "at": json.dumps({"state": "open"}, separators=(",", ":")),
+            "whole": json.dumps(json.loads(NAMES)["accounts"], separators=(",", ":")),
+        },
+    )
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    asked = make_request("https://pay.test/limits", b"ACC-998877-K=5", form)
+    tape.add(asked, make_response({"ok": True}), RequestClass.EFFECT)
+    return tape
+
+
+@pytest.mark.parametrize(
+    ("seq", "place", "rule", "origin"),
+    [
+        (4, "$.to", "the same characters", (1, "answer", "$.accounts['ACC-998877-K']~")),
+        (4, "$.number", "the same characters", (1, "answer", "$.accounts['4913377']~")),
+        (4, "$.call", "the same characters", (2, "answer", "tool call pay $['ACC-556677-Q']~")),
+        # A name that says little is in many places: a value alone is before it.
+        (4, "$.state", "the same, but others may have it by chance", (3, "answer", "$.at.state")),
+        # A name is a place that can be asked about, too.
+        (
+            4,
+            "limits.ACC-998877-K~",
+            "the same characters",
+            (1, "answer", "$.accounts['ACC-998877-K']~"),
+        ),
+        (
+            5,
+            "form ACC-998877-K~",
+            "the same characters",
+            (1, "answer", "$.accounts['ACC-998877-K']~"),
+        ),
+        # An object of an answer that is sent on as a text.
+        (4, "$.whole", "JSON format", (1, "answer", "$.accounts")),
+        (4, "$.at", "JSON format", (3, "answer", "$.at")),
+    ],
+)
+def test_a_value_that_is_a_name_or_an_object_of_an_answer(
+    tmp_path: Path, seq: int, place: str, rule: str, origin: tuple[int, str, str]
+) -> None:
+    """It came from the answer, and neither from a tool of the agent's own nor from the agent."""
+
+    async def write() -> None:
+        with Store.open(tmp_path / "store") as opened:
+            await write_run(opened, "named", named().exchanges)
+
+    asyncio.run(write())
+    with Store.open(tmp_path / "store", readonly=True) as opened:
+        found = ask(opened, "named", seq, place)
+    assert found.origin is not None
+    got = (found.origin.seq, found.origin.side, found.origin.place)
+    assert (found.rule, got) == (rule, origin)
+    assert not found.hints

@@ -64,3 +64,14 @@ def test_a_piece_is_called_that_whatever_else_fits() -> None:
     found = make_wanted("ORD-88XK21").match("ORD-88XK21/2")
     assert found is not None
     assert (found.rule, found.standing) == (INSIDE, Standing.PIECE)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a":1,"é":[2,"b"]}', '["x y"]', "[1,2]", '{"id":"ORD-88XK21","n":[1]}']
+)
+def test_bytes_that_have_an_object_in_other_blanks_may_have_it(text: str) -> None:
+    """Its blanks are those of whoever wrote it; of numbers alone only the same characters are found."""
+    wanted = make_wanted(text)
+    for is_ascii in (True, False):
+        data = json.dumps({"k": json.loads(text)}, indent=1, ensure_ascii=is_ascii).encode()
+        assert wanted.may_be_in(data) is (text != "[1,2]")

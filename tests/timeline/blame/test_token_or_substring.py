@@ -41,6 +41,15 @@ BY_CHANCE = [
     Case("year by itself", [{"year": 2027}], 2027, "inferred"),
     Case("year in prose", ["In the year 2027 all was well."], 2027, "inferred"),
     Case("time of day", [{"at": "10:00:4417"}], 4417, "inferred"),
+    Case("date of a time", [{"created": "2031-05-06T10:17:33Z"}], "2031-05-06", "inferred"),
+    Case("compact date", [{"created": "20310506T101733Z"}], 20310506, "inferred"),
+    Case("time without a date", [{"created": "2031-05-06T10:17:33Z"}], "10:17:33", "inferred"),
+    Case("minute", [{"created": "2031-05-06T10:17:33.5+02:00"}], "10:17", "inferred"),
+    Case(
+        "time without a zone", [{"at": "2031-05-06T10:17:33Z"}], "2031-05-06T10:17:33", "inferred"
+    ),
+    Case("without a fraction", [{"at": "2031-05-06T10:17:33.123Z"}], "10:17:33", "inferred"),
+    Case("no time behind it", [{"at": "x2031-05-06Tuesday"}], "2031-05-06", None, None),
     Case("date with slashes", [{"at": "4417/05/06"}], 4417, "inferred"),
     Case("segment of a path", [{"next": "/v1/orders/5517"}], 5517, "inferred"),
     Case("number of an id", [{"id": "INV-2027-5517"}], 5517, "inferred"),
