@@ -174,7 +174,8 @@ def judge(
     if sent.read is None and moved is None and not stated:
         return CacheCall(sent, before, Verdict.UNKNOWN, "the answer states no count of tokens read")
     read = sent.read or 0
-    at_stake = _find_at_stake(found, read)
+    at_stake, due = _find_at_stake(found, read)
+    found.expected = min(found.expected, due)
     found.lifetime = find_lifetime(
         before.call, before.host, at_stake, is_one=len({mark.ttl for mark in before.marks}) == 1
     )
@@ -198,20 +199,36 @@ def judge(
     return _judge_set(found, setting, read)
 
 
-def _find_at_stake(found: CacheCall, read: int) -> list[Mark]:
-    """Give those of a call's marks on whose lifetime a miss rests: each has its own.
+def _find_at_stake(found: CacheCall, read: int) -> tuple[list[Mark], int]:
+    """Give those of a call's marks on whose lifetime a miss rests, each has its own, and the tokens that may be missed for it.
 
-    Where what lives on was read, they are the others; else they are those that live on. Tokens up to a mark are estimated from bytes.
+    Where what lives on was read, they are the others; else they are those that live on, and what the others keep is gone anyway.
     """
     before, most = found.before, (found.gap_s or (0.0, 0.0))[1]
     assert before is not None
     alive = [mark for mark in before.marks if (read_ttl(mark.ttl) or 0) > most]
     over = [mark for mark in before.marks if mark not in alive]
     if not alive or not over:
-        return before.marks
+        return before.marks, before.left
+    due, is_stated = _count_alive(before, alive, over)
+    return (
+        (over, before.left) if read >= (due if is_stated else due * _SURE - STEP) else (alive, due)
+    )
+
+
+def _count_alive(before: Sent, alive: list[Mark], over: list[Mark]) -> tuple[int, bool]:
+    """Give the tokens that marks which live on keep, and whether the answer stated them; else they are estimated from bytes."""
     last = max(mark.size for mark in before.marks)
-    due = before.left * max(mark.size for mark in alive) / max(1, last)
-    return over if read >= due * _SURE - STEP else alive
+    due = round(before.left * max(mark.size for mark in alive) / max(1, last))
+    hour = before.usage.cached_write_1h_tokens if before.usage is not None else None
+    if (
+        hour is None
+        or {mark.ttl for mark in alive} != {"1h"}
+        or {mark.ttl for mark in over} != {"5m"}
+    ):
+        return due, False
+    # What it read may have been kept for either.
+    return min(max(due, hour), hour + (before.read or 0)), not before.read
 
 
 def _doubt(found: CacheCall, setting: Setting | None) -> CacheCall:
@@ -348,7 +365,8 @@ def _judge_intact(found: CacheCall, read: int) -> CacheCall:
         if is_marked(sent.call) and not read:
             found.evidence = Evidence.RECORDED
         if any((read_ttl(mark.ttl) or least + 1) <= least for mark in before.marks):
-            found.reason += "; what shorter marks keep had run out"
+            gone = max(0, min(before.left, sent.whole) - found.expected)
+            found.reason += f"; {gone:,} more, which shorter marks keep, had run out"
     elif least >= lifetime.sure_s:
         found.verdict = Verdict.LIFETIME
         found.reason = f"{waited}; {lifetime.source}"

@@ -1,6 +1,7 @@
 """What became of the prompt cache, as text in 80 columns and as JSON types."""
 
 from collections.abc import Iterator
+from textwrap import wrap
 from typing import Any
 
 from ...tape.counted import counted
@@ -14,6 +15,13 @@ _MISSES = (Verdict.BROKE, Verdict.LIFETIME, Verdict.PROVIDER)
 _BEFORE = 20
 """Characters that are shown before what is another one."""
 _PAD = " " * 11
+_LINES = 4
+_NOWHERE = {
+    "model": "the model",
+    "images": "the images",
+    "cache_control": "the request has no mark",
+}
+"""Of what moved and is at no place of the request: how that is said."""
 _WORDS = {Verdict.PROVIDER: "provider's doing"}
 
 
@@ -77,7 +85,9 @@ def _render_cause(call: CacheCall) -> Iterator[str]:
     if call.verdict is Verdict.HIT or call.reason == FIRST_OF_LANE:
         return
     moved = call.moved if call.verdict is Verdict.BROKE else None
-    yield f"{_PAD}{fit(call.reason, WIDTH - 11)}"
+    # A verdict's reason is told whole: its end says what else there is.
+    for line in wrap(call.reason, WIDTH - 11)[:_LINES]:
+        yield f"{_PAD}{fit(line, WIDTH - 11)}"
     if moved is not None and call.before is not None:
         yield f"{_PAD}{fit(_where(call), WIDTH - 11)}"
         if moved.part != "cache_control":
@@ -101,7 +111,9 @@ def _where(call: CacheCall) -> str:
     """Name what moved: which message, tool or line, and how much of the prompt came before it."""
     moved = call.moved
     assert moved is not None
-    place = moved.path or "the model"
+    place = moved.path or _NOWHERE.get(moved.part, moved.part)
+    if moved.part == "cache_control":
+        place = f"{place}; it was at {moved.was.rpartition('.')[0]}"
     who = who_sent(call)
     share = f"; {int(call.kept * 100)}% of the prompt is before it" if call.kept < 1 else ""
     return f"{place}{f', {who}' if who else ''}{share}"

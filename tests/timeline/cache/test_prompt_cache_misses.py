@@ -259,8 +259,15 @@ def _marked(turns: int, *, long: str | None = "1h", mark: bool = True) -> Any:
     return make_request(url, body, {"anthropic-version": "2023-06-01"})
 
 
-def _counted(turns: int, read: int, written: int) -> Any:
-    usage = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": read}
+def _counted(turns: int, read: int, written: int, for_1h: int | None = None) -> Any:
+    usage: dict[str, Any] = {
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "cache_read_input_tokens": read,
+    }
+    if for_1h is not None:
+        kept = {"ephemeral_1h_input_tokens": for_1h, "ephemeral_5m_input_tokens": written - for_1h}
+        usage["cache_creation"] = kept
     text = {"type": "text", "text": f"The answer {turns - 1} is long enough."}
     answer = {"id": "m", "type": "message", "role": "assistant", "content": [text]}
     answer |= {"model": "claude-sonnet-4-5", "stop_reason": "end_turn"}
@@ -272,7 +279,7 @@ def _counted(turns: int, read: int, written: int) -> Any:
     [
         (7, 4900, "1h", Verdict.LIFETIME, "5m since the last use, as the mark at $.messages[0]"),
         # Without the system prompt, which was still there.
-        (7, 0, "1h", Verdict.PROVIDER, "what shorter marks keep had run out"),
+        (7, 0, "1h", Verdict.PROVIDER, "which shorter marks keep, had run out"),
         (70, 0, "1h", Verdict.LIFETIME, "1h since the last use, as the mark at $.system[0]"),
         (1, 4900, "1h", Verdict.PROVIDER, "4,900 tokens were read"),
         (1, 5000, "1h", Verdict.HIT, "was read"),
@@ -332,3 +339,43 @@ async def test_who_goes_back_may_read_whole_steps_alone(
     with Store.open(tmp_path / "store") as opened:
         found = find_misses(Exchanges(opened, await write_run(opened, "back", tape.exchanges)))
     assert (found[2].verdict, found[2].missed) == (verdict, missed)
+
+
+@pytest.mark.parametrize(
+    ("for_1h", "read", "verdict", "missed"),
+    [
+        # As the answer states it, whatever the bytes say.
+        (3000, 0, Verdict.PROVIDER, 3000),
+        (3000, 2900, Verdict.PROVIDER, 100),
+        (3000, 3000, Verdict.LIFETIME, 2000),
+        (0, 0, Verdict.LIFETIME, 5000),
+        # By bytes: the system prompt is nearly all.
+        (None, 0, Verdict.PROVIDER, 4973),
+    ],
+)
+async def test_only_what_lives_on_is_missed_by_the_provider(
+    tmp_path: Path, for_1h: int | None, read: int, verdict: Verdict, missed: int
+) -> None:
+    """What marks of 5 minutes keep had run out: it is nobody's doing, and costs what it costs."""
+    tape = Tape("marks")
+    tape.model(_marked(1), _counted(1, 0, 5000, for_1h))
+    tape.model(_marked(2), _counted(2, read, 5200 - read, 0), wait_us=7 * MINUTE)
+    with Store.open(tmp_path / "store") as opened:
+        found = find_misses(Exchanges(opened, await write_run(opened, "marks", tape.exchanges)))
+    assert (found[1].verdict, found[1].missed) == (verdict, missed)
+    if verdict is Verdict.PROVIDER:
+        assert f"{5000 - found[1].expected:,} more, which shorter marks" in found[1].reason
+        lines = "\n".join(render_misses(found, "marks"))
+        assert "shorter marks keep, had run out" in " ".join(lines.split())
+
+
+async def test_a_mark_that_is_gone_is_named_where_it_was(tmp_path: Path) -> None:
+    """The request has none, so no place of it is shown; the model is as it was."""
+    tape = Tape("marks")
+    tape.model(_marked(1), _counted(1, 0, 5000))
+    tape.model(_marked(2, long=None, mark=False), _counted(2, 0, 0))
+    with Store.open(tmp_path / "store") as opened:
+        found = find_misses(Exchanges(opened, await write_run(opened, "marks", tape.exchanges)))
+    lines = [line.strip() for line in render_misses(found, "marks")]
+    assert "the request has no mark; it was at $.messages[0].content[0]" in lines
+    assert "the model" not in lines
