@@ -55,7 +55,7 @@ def show_history(
         for at, info in enumerate(runs, 1):
             uses += _uses(store, collector, info, named=run is not None)
             progress(at, len(runs))
-    if not uses:
+    if all(one.is_below for one in uses):
         raise _never_asked(collector, run)
     found = find_history(url, uses)
     if as_json:

@@ -23,6 +23,7 @@ from .resource_state import (
     find_sent,
     find_state,
     same_state,
+    shows_above,
     shows_state,
 )
 
@@ -147,10 +148,15 @@ class _Reader:
         """The last write, if its answer does not show what else it changed, as a version; until a read does."""
         self._unanswered: list[tuple[Use, list[Field]]] = []
         """Writes of unknown outcome, each with what it would have changed, as far as that is known; until the state is known again."""
+        self._below: Use | None = None
+        """The last write to what is inside of it, which may have changed it, until the state is known again."""
 
     def take(self, use: Use) -> None:
         """Take the next exchange."""
         history = self.history
+        if use.is_below:
+            self._write_below(use)
+            return
         if use.run not in history.runs:
             history.runs.append(use.run)
         if use.is_read:
@@ -183,7 +189,23 @@ class _Reader:
                 return
             self._change_unseen(use, known, state)
             self._note(state)
-        self._unshown = None
+        self._unshown = self._below = None
+        self._known[use.run] = _Known(place, state, len(history.changes))
+
+    def _write_below(self, use: Use) -> None:
+        """Take a write to what is inside of the resource: a change where its answer shows it, else perhaps one."""
+        history, place = self.history, Place(use.run, use.seq)
+        if not shows_above(use, history.state):
+            self._below = use if use.is_made or use.may_have_been_made else self._below
+            return
+        known, state = history.state, use.answered
+        if use.run not in history.runs:
+            history.runs.append(use.run)
+        fields = find_fields(known, state)
+        if fields:
+            history.changes.append(Change(place, use.method, place, use.started_ns, fields))
+            self._note(state)
+            self._answered_ns = max(self._answered_ns, use.ended_ns)
         self._known[use.run] = _Known(place, state, len(history.changes))
 
     def _change_unseen(self, read: Use, known: State, state: State) -> None:
@@ -197,7 +219,8 @@ class _Reader:
                 made = Change(by, write.method, seen, write.started_ns, fields)
                 self.history.changes.append(made)
                 return
-        maybe = next((Place(one.run, one.seq) for one, _ in reversed(writes)), None)
+        others = [*([self._below] if self._below else []), *(one for one, _ in writes)]
+        maybe = next((Place(one.run, one.seq) for one in reversed(others)), None)
         self.history.changes.append(Change(None, None, seen, read.started_ns, fields, maybe))
 
     def _begin(self, place: Place, state: State) -> None:
@@ -207,6 +230,7 @@ class _Reader:
     def _note(self, state: State) -> None:
         self.history.state = state
         self._unanswered.clear()
+        self._below = None
         self._states.append((state, len(self.history.changes)))
         del self._states[:-_KEPT]
 
@@ -254,7 +278,7 @@ class _Reader:
         seen = self._known.get(use.run)
         if seen is None or seen.changes >= len(self.history.changes):
             return
-        if same_state(seen.state, known) or known is No.MISSING:
+        if use.makes or same_state(seen.state, known) or known is state is No.MISSING:
             return
         missed = self.history.changes[seen.changes :]
         change = next((one for one in missed if one.by is None or one.by.run != use.run), None)
@@ -266,6 +290,8 @@ class _Reader:
             for one in fields
             if state is not No.MISSING and one.path not in before and one.path != "$"
         )
+        # What another run had deleted is there again.
+        lost = ("$",) if known is No.MISSING else lost
         self.history.stale.append(StaleWrite(place, seen.place, change, lost))
 
 

@@ -52,7 +52,7 @@ def render_history(history: History) -> Iterator[str]:
             writer = stale.change.by
             seen = _place(stale.change.seen)
             who = _place(writer) if writer is not None else f"somebody else, seen in {seen}"
-            yield f"    {fit(f'since then it was changed by {who}', WIDTH - 4)}"
+            yield f"    {fit(f'since then it was {_verb(stale.change)} by {who}', WIDTH - 4)}"
             if stale.lost:
                 yield f"    {fit('lost: ' + ', '.join(stale.lost), WIDTH - 4)}"
 

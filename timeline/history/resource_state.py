@@ -5,7 +5,8 @@
 2. What a read answers is the state. So is what a write answers, where it looks like the state: at least half of the members
    of what was known, or of what was sent if nothing was known. What a POST answers has to have the same `id` as well, or none, and
    every list: a POST to a collection answers the item that it made. Otherwise the state is what was sent, a PATCH merged into what was known
-   (RFC 7396). Members that a PUT did not send are left as they were: servers keep ids and versions. Nobody knows of these until a
+   (RFC 7396). A write to what is inside of it, as `/orders/57/cancel`, counts where its answer shows the resource; else it may be why a
+   read shows another state. Members that a PUT did not send are left as they were: servers keep ids and versions. Nobody knows of these until a
    read shows them.
 3. A write was made where its answer says so, by a status from 200 to 299. It was not where the service refused it (most of 400 to
    499), sent the client elsewhere with it, or was not reached. Any other may have been made: without an answer, with one of
@@ -62,6 +63,8 @@ class Use:
     exchange: Exchange
     makes: bool = False
     """Whether it is a POST to the collection that made the resource."""
+    is_below: bool = False
+    """Whether it is a write to something inside of the resource, as `/orders/57/cancel` is, which may have changed it."""
 
     @property
     def seq(self) -> int:
@@ -132,6 +135,8 @@ def find_use(run: str, exchange: Exchange, url: str) -> Use | None:
     request = exchange.request
     if same_url(request.url, url):
         return Use(run, exchange)
+    if _is_below(request.method, request.url, url):
+        return Use(run, exchange, is_below=True)
     response = exchange.response
     if request.method != "POST" or response is None or not 200 <= response.status < 300:
         return None
@@ -163,7 +168,15 @@ def find_made(use: Use) -> str | None:
 def may_be_use(method: str, asked: str, url: str) -> bool:
     """Say whether an exchange may have to do with a resource, by its method and URL alone."""
     one, other = canonical_url(asked), canonical_url(url)
-    return one == other or (method == "POST" and one.is_above(other))
+    is_above = method == "POST" and one.is_above(other)
+    return one == other or is_above or _is_below(method, asked, url)
+
+
+def _is_below(method: str, asked: str, url: str) -> bool:
+    """Say whether an exchange writes to what is inside of a resource. Inside of a whole site is nothing of one."""
+    resource = canonical_url(url)
+    is_site = not resource.path.strip("/")
+    return method in _WRITES and not is_site and resource.is_above(canonical_url(asked))
 
 
 def find_state(use: Use, known: State) -> State:
@@ -191,6 +204,19 @@ def find_state(use: Use, known: State) -> State:
     if isinstance(state, dict) and isinstance(told, dict) and _is_like(told, sent):
         return {**state, **told}
     return state
+
+
+def shows_above(use: Use, known: State) -> bool:
+    """Say whether the answer to a write inside of a resource shows the resource: what has its `id`.
+
+    known: what it was before.
+    """
+    told = use.answered
+    if not use.is_made or not isinstance(told, dict) or not isinstance(known, dict):
+        return False
+    lists = (name for name, value in known.items() if isinstance(value, list))
+    is_it = "id" in known and told.get("id") == known["id"]
+    return is_it and _is_like(told, known) and told.keys() >= {*lists}
 
 
 def shows_state(use: Use, known: State) -> bool:

@@ -412,3 +412,112 @@ def test_a_put_takes_away_what_a_read_lacks_then() -> None:
     assert write.is_recorded
     assert (gone.by and gone.by.seq, gone.is_recorded) == (2, False)
     assert gone.fields == [Field("$.note", "x", No.MISSING)]
+
+
+def _asked(method: str, url: str, sent: Any, status: int, answered: Any) -> tuple[Any, Any]:
+    body = json.dumps(sent).encode() if sent is not None else b""
+    answer = make_response(answered if answered is not None else b"", status)
+    return make_request(url, body, {}, method), answer
+
+
+def _history(*rows: tuple[str, str, str, Any, int, Any], url: str = URL) -> History:
+    """Find the history of what runs did in turn: each a run, a method, what is behind the URL, body, status and answer."""
+    uses, counts = [], dict[str, int]()
+    for at, (run, method, behind, sent, status, answered) in enumerate(rows):
+        counts[run] = counts.get(run, 0) + 1
+        request, answer = _asked(method, URL + behind, sent, status, answered)
+        seen = make_exchange(
+            counts[run], request=request, response=answer, started_ns=(at + 1) * 10**9
+        )
+        use = find_use(run, seen, url)
+        assert may_be_use(method, URL + behind, url) or use is None
+        uses += [use] if use is not None else []
+    return find_history(url, uses)
+
+
+_OPEN = {"id": 57, "status": "open"}
+_PAID = {"id": 57, "status": "paid"}
+
+
+@pytest.mark.parametrize(("status", "answered"), [(204, None), (200, {"deleted": True})])
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_a_write_that_brings_back_what_another_run_deleted_is_stale(
+    method: str, status: int, answered: Any
+) -> None:
+    """What is lost is that it was gone."""
+    found = _history(
+        ("x", "GET", "", None, 200, _OPEN),
+        ("y", "DELETE", "", None, status, answered),
+        ("x", method, "", _PAID, 200, _PAID),
+    )
+    (stale,) = found.stale
+    assert (stale.place.run, stale.change.method, stale.lost) == ("x", "DELETE", ("$",))
+    assert "    since then it was deleted by y 1" in list(render_history(found))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        # Both delete it; it knows that it was gone; it deleted it itself.
+        [("y", "DELETE", "", None, 204, None), ("x", "DELETE", "", None, 204, None)],
+        [
+            ("y", "DELETE", "", None, 204, None),
+            ("x", "GET", "", None, 404, {"error": "none"}),
+            ("x", "PUT", "", _PAID, 201, _PAID),
+        ],
+        [("x", "DELETE", "", None, 204, None), ("x", "PUT", "", _PAID, 201, _PAID)],
+    ],
+)
+def test_a_write_that_knows_of_the_deletion_is_not_stale(rows: list[Any]) -> None:
+    """Nor is one that changes nothing."""
+    assert _history(("x", "GET", "", None, 200, _OPEN), *rows).stale == []
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "answered", "by", "maybe"),
+    [
+        ("POST", 200, _PAID, 2, None),
+        ("PUT", 200, _PAID, 2, None),
+        # Its answer shows something else, or nothing, or came from a gateway.
+        ("POST", 200, {"id": 9, "status": "paid"}, None, 2),
+        ("POST", 204, None, None, 2),
+        ("POST", 504, None, None, 2),
+        ("POST", 409, {"error": "late"}, None, None),
+    ],
+)
+def test_a_write_to_what_is_inside_may_change_the_resource(
+    method: str, status: int, answered: Any, by: int | None, maybe: int | None
+) -> None:
+    """`/orders/57/pay` is not somebody whom no run recorded."""
+    found = _history(
+        ("x", "GET", "", None, 200, _OPEN),
+        ("x", method, "/pay", {}, status, answered),
+        ("x", "GET", "", None, 200, _PAID),
+    )
+    (change,) = found.changes
+    got = (change.by and change.by.seq, change.maybe and change.maybe.seq)
+    assert (got, found.writes, found.stale) == ((by, maybe), 0, [])
+
+
+def test_a_write_to_what_is_inside_is_no_cause_of_what_came_after_a_read() -> None:
+    """A read that still has the old state says that it changed nothing; nor is a write on a whole site one to its first page."""
+    found = _history(
+        ("x", "GET", "", None, 200, _OPEN),
+        ("y", "POST", "/notes", {}, 201, {"id": 1}),
+        ("x", "GET", "", None, 200, _OPEN),
+        ("x", "GET", "", None, 200, _PAID),
+    )
+    assert [(one.by, one.maybe) for one in found.changes] == [(None, None)]
+    assert found.runs == ["x"]
+    assert not may_be_use("PUT", URL, "https://shop.test/")
+
+
+def test_what_another_run_did_inside_makes_a_later_write_stale() -> None:
+    """It was read before."""
+    found = _history(
+        ("x", "GET", "", None, 200, _OPEN),
+        ("y", "POST", "/pay", {}, 200, _PAID),
+        ("x", "PUT", "", _OPEN, 200, _OPEN),
+    )
+    (stale,) = found.stale
+    assert (stale.change.by, stale.lost) == (stale.change.seen, ("$.status",))
