@@ -16,11 +16,11 @@ from ...tape.exchange import Exchange
 from ...tape.records.content_coding import read_codings, undo_coding
 from ...tape.records.events import Event, EventKind
 from ..reading.logged_place import split_place
-from .personal_data import find_personal_data
+from .personal_data import as_said, find_personal_data
 
 _MOST = 16 * 1024 * 1024
-_BEFORE = 80
-"""Bytes before what is new in a body that are read again: a value may begin there."""
+_BEFORE = 400
+"""Bytes before what is new in a body that are read again: a value may begin there, with six bytes for a character."""
 
 
 @dataclass(slots=True)
@@ -128,12 +128,16 @@ def _personal(exchange: Exchange, host: str, bodies: dict[str, bytes]) -> Counte
         body = body if plain is None else plain
     before = bodies.get(host, b"")
     bodies[host] = body
-    new = body[max(0, common_prefix(before, body) - _BEFORE) :]
-    found = find_personal_data(new)
-    if len(new) < len(body):
+    known = common_prefix(before, body)
+    begin = max(0, known - _BEFORE)
+    new = body[begin:]
+    is_form = b"form-urlencoded" in (request.header(b"content-type") or b"").lower()
+    found = find_personal_data(as_said(new, is_form=is_form))
+    if known:
         # A value that stands across the place is counted with what was there before.
-        found -= find_personal_data(new[:_BEFORE])
-    found |= find_personal_data(request.target.encode("utf-8", "surrogatepass"))
+        found -= find_personal_data(as_said(new[: known - begin], is_form=is_form))
+    path, _, query = request.target.encode("utf-8", "surrogatepass").partition(b"?")
+    found |= find_personal_data(as_said(path)) | find_personal_data(as_said(query, is_form=True))
     return Counter(kind for kind, _ in found)
 
 

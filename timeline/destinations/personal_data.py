@@ -1,19 +1,27 @@
-"""Sorts of personal data in a text: what has a form of its own, checked as far as the form goes.
+r"""Sorts of personal data in a text: what has a form of its own, checked as far as the form goes.
 
 Email addresses, telephone numbers in international form (ITU-T E.164), payment cards (ISO/IEC 7812, with the check digit), bank accounts
 (IBAN, ISO 13616, with its check digits) and US social security numbers. Names and addresses have no form, and are not found. Nothing is
-kept but how many there were: a value that a text has twice counts once.
+kept but how many there were: a value that a text has twice counts once. Clients write an `@` as `%40` or `\u0040`, so percent-encoding and
+escapes of JSON are undone first.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable
+from urllib.parse import unquote_to_bytes
 
+from ...tape.records.json_escapes import unescape
+
+_DEPTH = 3
+"""Ways of writing inside each other that are undone."""
+_SIGN_OF_PHONE = re.compile(rb"(?<==)\+(?=[1-9])")
+"""A sign that a client should have encoded: it is no blank there."""
 _EMAIL = re.compile(
     rb"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z]{2,24}(?![\w-])"
 )
 _PHONE = re.compile(rb"(?<![\w+])\+[1-9]\d{0,3}(?:[ ().-]{0,2}\d){6,12}(?!\d)")
-_CARD = re.compile(rb"(?<![\w.-])[3-6]\d{3}(?:[ -]?\d){8,15}(?![\w-])")
+_CARD = re.compile(rb"(?<![\w.+-])[3-6]\d{3}(?:[ -]?\d){8,15}(?![\w-])")
 _IBAN = re.compile(
     rb"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
 )
@@ -69,6 +77,24 @@ _KINDS: tuple[tuple[str, re.Pattern[bytes], Callable[[bytes], bool], bytes], ...
     ("ssn", _SSN, lambda _: True, b"-"),
 )
 """Each with what checks it, and bytes without which there is none."""
+
+
+def as_said(text: bytes, *, is_form: bool = False) -> bytes:
+    """Give a text without percent-encoding and without escapes of JSON, also where these are inside each other.
+
+    is_form: whether it is a form or a query, in which a plus is a blank.
+    """
+    if is_form and b"+" in text:
+        text = _SIGN_OF_PHONE.sub(b"%2B", text).replace(b"+", b" ")
+    for _ in range(_DEPTH):
+        before = text
+        if b"%" in text:
+            text = unquote_to_bytes(text)
+        if b"\\" in text:
+            text = unescape(text.decode("utf-8", "replace")).encode("utf-8", "surrogatepass")
+        if text == before:
+            break
+    return text
 
 
 def count_personal_data(text: bytes) -> Counter[str]:

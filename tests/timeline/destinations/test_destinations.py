@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from playhead.store import Store
-from playhead.tape.exchange import RedactedText
+from playhead.tape.exchange import RedactedText, RequestClass
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import Tape, anthropic, anthropic_stream, text, user
+from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_intent
 from playhead.tests.support.replays import write_recording, write_replay
 from playhead.timeline.destinations.destinations import Destination, Destinations, agent_name
@@ -128,3 +129,29 @@ async def test_what_a_branch_sent_to_a_sandbox_counts_there(tmp_path: Path) -> N
         store.events.append(run.number, Event(EventKind.VERDICT, asked.at_ns, told))
         found.add(store, await store.runs.seal(run, reason="enough", at_ns=9))
     assert {one.host: one.requests for one in found.all()} == {"copy.test": 1}
+
+
+async def test_personal_data_is_counted_however_a_client_writes_it(tmp_path: Path) -> None:
+    """In a path, a query, a form and JSON; what a conversation repeats is still counted once."""
+    tape = Tape("encoded")
+    tape.get("https://query.test/p?e=bob%40shop.test")
+    tape.get("https://path.test/u/bob%40shop.test/x")
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    form = make_request("https://form.test/f", b"p=%2B4915112345678&q=bob%40shop.test", kind)
+    tape.add(form, make_response({"ok": True}), RequestClass.EFFECT)
+    said = "bob\\u0040shop.test " * 40
+    for more in ("", "ana\\u0040shop.test", "ana\\u0040shop.test, ben\\u0040shop.test"):
+        body = f'{{"said": "{said}{more}"}}'.encode()
+        asked = make_request("https://json.test/f", body, {"content-type": "application/json"})
+        tape.add(asked, make_response({"ok": True}), RequestClass.EFFECT)
+    found = Destinations(0)
+    with Store.open(tmp_path / "store") as store:
+        await write_recording(store, "one", tape.exchanges)
+        for run in store.runs.all():
+            found.add(store, run)
+    assert {one.host: dict(one.personal) for one in found.all()} == {
+        "query.test": {"email": 1},
+        "path.test": {"email": 1},
+        "form.test": {"phone": 1, "email": 1},
+        "json.test": {"email": 3},
+    }

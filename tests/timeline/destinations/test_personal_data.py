@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.timeline.destinations.personal_data import count_personal_data
+from playhead.timeline.destinations.personal_data import as_said, count_personal_data
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,23 @@ def test_hostile_text_takes_no_time() -> None:
     """Long runs of what a form may begin with are read once."""
     for piece in (b"a@", b"+1 ", b"4111 ", b"GB82 ", b"1-", b"a.b.", b"GB82WEST"):
         count_personal_data(piece * 20_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_form", "expected"),
+    [
+        ("mail=kim%40shop.test&p=%2B4915112345678", True, {"email": 1, "phone": 1}),
+        ("p=%2B49+151+12345678&card=4111+1111+1111+1111", True, {"phone": 1, "card": 1}),
+        # A plus that should have been encoded.
+        ("p=+4915112345678&q=a+b%40shop.test", True, {"phone": 1, "email": 1}),
+        ("/u/kim%2bx%40shop.test/x", False, {"email": 1}),
+        ("/u/kim%2540shop.test/x", False, {"email": 1}),
+        (r'{"m":"kim\u0040shop.test","n":"\nkim@shop.test"}', False, {"email": 1}),
+        (r'{"in":"{\"m\":\"kim\\u0040shop.test\"}"}', False, {"email": 1}),
+        ("payload=%7B%22m%22%3A%22kim%5Cu0040shop.test%22%7D", True, {"email": 1}),
+        ("100% of 5%4 \\x \\u00", False, {}),
+    ],
+)
+def test_what_clients_encode_is_counted(text: str, is_form: bool, expected: dict[str, int]) -> None:
+    """Every client encodes an `@` in a URL and in a form."""
+    assert dict(count_personal_data(as_said(text.encode(), is_form=is_form))) == expected
