@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...store import RunInfo, Store
 from ...tape.exchange import Seq
-from ...tape.headers.trace_context import find_traces
+from ...tape.headers.trace_context import find_traces, is_same_trace
 from ...tape.records.events import EventKind
 from ..show.pattern_in_step import find_match
 from ..steps.read_run import RunReader
@@ -76,8 +76,7 @@ def _each(
 
 
 def _is_of(trace: str, traces: Iterable[str]) -> bool:
-    """Say whether a trace is among others; of 64 bits it is the end of one of 128."""
-    return any(one == trace or one.endswith(trace) or trace.endswith(one) for one in traces)
+    return any(is_same_trace(one, trace) for one in traces)
 
 
 def _logged(store: Store, run: RunInfo) -> Iterator[tuple[Seq, Iterable[str]]]:
