@@ -5,8 +5,9 @@ A text that has such signs is given once more without them, also where they are 
 """
 
 import html
+import re
 from collections.abc import Iterator
-from urllib.parse import unquote_plus
+from urllib.parse import unquote, unquote_plus
 
 from ...tape.exchange import Exchange, HttpRequest, HttpResponse
 from ...tape.records.content_coding import read_charset, read_codings, undo_coding
@@ -16,15 +17,17 @@ _MOST = 64 * 1024 * 1024
 """Bytes that a compressed body is unpacked into."""
 _DEPTH = 3
 """Ways of writing inside each other that are undone."""
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
 def read_texts(exchange: Exchange) -> tuple[str, ...]:
     """Give what was sent and what was answered, without compression, and what either and the URL say; nothing of a body in a file of its own."""
-    found = dict.fromkeys(_read_plain("", exchange.request.url))
+    found = dict.fromkeys(read_plain(exchange.request.url, "form"))
     for one in (exchange.request, exchange.response):
         text = _read(one)
         if one is not None and text:
-            found |= dict.fromkeys((text, *_read_plain(_kind(one), text)))
+            found |= dict.fromkeys((text, *read_plain(text, _kind(one))))
     return tuple(found)
 
 
@@ -48,22 +51,34 @@ def _kind(one: HttpRequest | HttpResponse) -> str:
     return "markup" if b"html" in told or b"xml" in told else "text"
 
 
-def _read_plain(kind: str, text: str) -> Iterator[str]:
-    """Give a text without its ways of writing.
+def read_plain(text: str, kind: str = "text") -> Iterator[str]:
+    """Give a text without its ways of writing, after each that is undone; nothing of one that has none.
 
-    kind: `form` or `markup`; empty for a URL.
+    kind: `form`, also of a URL, where a plus is a blank; `markup`, or `text`.
     """
     for _ in range(_DEPTH):
         before = text
-        if kind in ("", "form"):
-            text = unquote_plus(text)
-        elif kind == "markup":
-            text = html.unescape(text)
-        if text != before:
-            yield text
-        told = unescape(text)
-        if told != text:
-            yield told
-        text = told
+        for undo in (_undo_percent, _undo_entities, _undo_escapes):
+            told = undo(text, kind)
+            if told != text:
+                yield told
+            text = told
         if text == before:
             return
+
+
+def _undo_percent(text: str, kind: str) -> str:
+    if kind == "form":
+        return unquote_plus(text)
+    return unquote(text) if "%" in text and _PERCENT.search(text) is not None else text
+
+
+def _undo_entities(text: str, kind: str) -> str:
+    if kind == "markup":
+        return html.unescape(text)
+    # Elsewhere only what ends as one: `&copy=1` is a parameter.
+    return _ENTITY.sub(lambda found: html.unescape(found[0]), text) if "&" in text else text
+
+
+def _undo_escapes(text: str, _kind: str) -> str:
+    return unescape(text)

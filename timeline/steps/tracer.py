@@ -33,7 +33,7 @@ from .model_call import (
 )
 from .model_context import Context, read_context
 from .program_versions import Versions
-from .searchable_text import read_texts
+from .searchable_text import read_plain, read_texts
 from .step import Edge, Evidence, Lane, Step, StepKind, Timing
 from .tool_call_arrival import Arrival
 from .websocket_calls import split_websocket
@@ -191,7 +191,8 @@ class Tracer:
             messages=len(context.items),
         )
         if self._texts:
-            step.beside = tuple(user_texts(context.new()))
+            said = user_texts(context.new())
+            step.beside = tuple(one for text in said for one in (text, *read_plain(text)))
         if self._price is not None and answer is not None and step.usage is not None:
             step.usd = self._price(exchange, answer, answer.model or step.name)
         if context.asked.dialect == "openai-embeddings":

@@ -10,9 +10,11 @@ import pytest
 
 from playhead.store import Store
 from playhead.tape.exchange import Exchange, RequestClass
+from playhead.tape.headers.trace_context import parse_trace
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import (
     Tape,
+    call,
     chat,
     chat_answer,
     claude_code,
@@ -94,7 +96,11 @@ _LATIN = {"content-type": "text/plain; charset=ISO-8859-1"}
         ("/", {"content-type": "application/xml"}, b"<n>J&#252;rgen &amp; B</n>", "jürgen & b"),
         ("/", _LATIN, "Jürgen".encode("latin-1"), "jürgen"),
         ("/", {"content-type": "text/plain; charset=what"}, "Jürgen".encode(), "jürgen"),
+        ("/", {}, b'{"name": "Tom &amp; J&#252;rgen"}', "tom & jürgen"),
+        ("/", {}, b'{"next": "https://a.test/?q=J%C3%BCrgen%20B"}', "jürgen b"),
         # As it was sent, it is found still.
+        ("/?a=1&copy=2", {}, b"", "&copy=2"),
+        ("/", {}, b'{"name": "Tom &amp; J"}', "tom &amp; j"),
         ("/", {}, json.dumps({"name": "Jürgen"}).encode(), r"j\\u00fcrgen"),
         ("/find?name=J%C3%BCrgen", {}, b"", "j%c3%bcrgen"),
     ],
@@ -110,6 +116,30 @@ async def test_runs_are_found_by_what_a_person_reads(
         await write_recording(store, "shop", tape.exchanges)
         (found,) = grep_runs(store, store.runs.all(), re.compile(text, re.I), lambda *_: None)
     assert found.seqs == (1,)
+
+
+@pytest.mark.parametrize(
+    "text", ['hello "quoted" wörld', r"C:\tmp\x", "Tom & Jürgen", r"\"quoted\"", r"C:\\tmp"]
+)
+async def test_what_a_model_calls_and_is_told_is_found_without_escapes(
+    tmp_path: Path, text: str
+) -> None:
+    """Arguments and results of tools are JSON; as they were sent, they are found still."""
+    given = {"note": 'hello "quoted" wörld', "path": r"C:\tmp\x", "who": "Tom &amp; Jürgen"}
+    told = json.dumps(given, ensure_ascii=False)
+    result = {"role": "tool", "tool_call_id": "call_1", "content": told}
+    tape = Tape("shop")
+    asks = call("call_1", "note", **given)
+    asked = said("user", "Go.")
+    tape.model(chat([asked]), chat_answer(None, asks))
+    tape.model(
+        chat([asked, {"role": "assistant", "tool_calls": [asks]}, result]), chat_answer("Ok.")
+    )
+    tape.model(chat([said("user", told)]), chat_answer("Ok."))
+    with Store.open(tmp_path / "store") as store:
+        await write_recording(store, "shop", tape.exchanges)
+        (found,) = grep_runs(store, store.runs.all(), re.compile(re.escape(text)), lambda *_: None)
+    assert found.seqs == (1, 2, 3)
 
 
 async def test_runs_are_found_by_a_trace_of_their_requests(tmp_path: Path) -> None:
@@ -132,3 +162,26 @@ async def test_runs_are_found_by_a_trace_of_their_requests(tmp_path: Path) -> No
         await store.runs.seal(new, reason="enough", at_ns=2)
         runs = store.runs.all()
         assert told(trace_runs(store, runs, TRACE, lambda *_: None)) == [("new", (7,))]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x-b3-traceid", TRACE.upper()),
+        ("b3", f"{TRACE.upper()}-00F067AA0BA902B7-1"),
+        ("x-amzn-trace-id", f"Root=1-{TRACE[:8]}-{TRACE[8:]};Sampled=1"),
+        ("x-amzn-trace-id", f"Root=1-{TRACE[:8].upper()}-{TRACE[8:].upper()}"),
+    ],
+)
+@pytest.mark.parametrize("asked", [TRACE, TRACE.upper(), f"1-{TRACE[:8]}-{TRACE[8:]}", TRACE[16:]])
+async def test_a_trace_is_found_however_its_id_is_written(
+    tmp_path: Path, name: str, value: str, asked: str
+) -> None:
+    """In capitals, and with the hyphens of X-Ray."""
+    tape = Tape("traced")
+    asking = make_request("https://a.test/", b"", {name: value}, "GET")
+    tape.add(asking, make_response({"ok": 1}), RequestClass.READ)
+    with Store.open(tmp_path / "store") as store:
+        await write_recording(store, "one", tape.exchanges)
+        found = trace_runs(store, store.runs.all(), parse_trace(asked), lambda *_: None)
+    assert told(found) == [("one", (1,))]
