@@ -313,6 +313,8 @@ class Alpn(NamedTuple):
 NO_ALPN = Alpn()
 IMPORTED = "imported"
 """Reason of an exchange that was made of JSON lines. It has a lane where they state when it was, and no client process."""
+IMPORT_RULE = "import"
+"""What the log has of it in the place of a rule: none decided on it."""
 
 
 class Lane(NamedTuple):

@@ -29,6 +29,7 @@ from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.classify.by_body import class_now
 from ...tape.classify.by_method_and_url import classes_digest
 from ...tape.exchange import (
+    IMPORT_RULE,
     IMPORTED,
     NOT_ASKED,
     Chunk,
@@ -52,7 +53,6 @@ from ...tape.redaction.redactor import Redactor, redactions_of
 from ...timeline.formats.imported_times import Times
 from ...timeline.formats.jsonl import MAX_LINE_BYTES, BadLine, ParsedLine, read_line
 
-_RULE = "import"
 _PIECE_BYTES = 1 << 20
 _MOST = (1 << 63) - 1
 _HELD_BYTES = 64 << 20
@@ -225,7 +225,7 @@ class LineImport:
         run.started_ns = min(run.started_ns or exchange.started_ns, exchange.started_ns)
         run.ended_ns = max(run.ended_ns, ended_ns)
         row = intent_row(seq, request, kind, exchange.fingerprint, repeat=repeat)
-        intent = Event(EventKind.INTENT, exchange.started_ns, {**row, "rule": _RULE})
+        intent = Event(EventKind.INTENT, exchange.started_ns, {**row, "rule": IMPORT_RULE})
         self._store.events.append(run.number, intent)
         for number, message in enumerate(parsed.messages):
             kept = run.redactor.message(message)

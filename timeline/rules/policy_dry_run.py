@@ -19,7 +19,16 @@ from ...tape.canonical.address_fields import find_address_fields
 from ...tape.canonical.target_overrides import read_claims
 from ...tape.classify.by_body import class_by_body
 from ...tape.diff.nearest import Endpoints
-from ...tape.exchange import Fingerprint, Phase, Repeat, RepeatKind, RequestClass, Seq, VerdictKind
+from ...tape.exchange import (
+    IMPORT_RULE,
+    Fingerprint,
+    Phase,
+    Repeat,
+    RepeatKind,
+    RequestClass,
+    Seq,
+    VerdictKind,
+)
 from ...tape.matching.cursor import Cursor, Exhausted, Hit, Unknown
 from ...tape.policy.approval_decision import is_undone
 from ...tape.policy.decide import (
@@ -75,6 +84,13 @@ class Row:
     replay: DryRunVerdict | None
     """Of a recording: what its replay would do, where that is not to serve it from the tape."""
 
+    @property
+    def is_decided_otherwise(self) -> bool:
+        """Whether the decision, or the rule that makes it, is another one; on what was imported no rule has decided."""
+        before, after = self.before, self.after
+        same = (before.request_class, before.verdict) == (after.request_class, after.verdict)
+        return not same or before.rule not in (after.rule, IMPORT_RULE)
+
 
 @dataclass(slots=True)
 class PolicyDryRun:
@@ -123,11 +139,7 @@ def dry_run_policy(
         row = dry_run.row(asked)
         made.requests += 1
         made.after[row.after.verdict] += 1
-        same = (row.before.request_class, row.before.verdict) == (
-            row.after.request_class,
-            row.after.verdict,
-        )
-        changed = not same or row.before.rule != row.after.rule or row.replay is not None
+        changed = row.is_decided_otherwise or row.replay is not None
         if changed:
             made.changed.append(row)
         observe(row, asked.data, changed)

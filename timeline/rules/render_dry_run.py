@@ -15,7 +15,7 @@ def render_dry_run(made: PolicyDryRun) -> str:
     lines = [f"{head}, {len(made.changed)} would be decided otherwise"]
     for row in made.changed[:_ROWS]:
         lines.append(f"  seq {row.seq}  {plain(f'{row.method} {row.url}', 110)}")
-        if _told(row.before) != _told(row.after):
+        if row.is_decided_otherwise:
             lines.append(f"         was {_told(row.before)}; would be {_told(row.after)}")
         if row.replay is not None:
             lines.append(f"         its replay: {_told(row.replay)}")
@@ -57,7 +57,7 @@ def render_summary(summary: PolicySummary) -> str:
 def _sample(sample: Sample) -> list[str]:
     row = sample.row
     lines = [f"  {plain(sample.run, 60)} seq {row.seq}  {plain(f'{row.method} {row.url}', 100)}"]
-    if _told(row.before) != _told(row.after):
+    if row.is_decided_otherwise:
         lines.append(f"    was {_told(row.before)}; would be {_told(row.after)}")
     if row.replay is not None:
         lines.append(f"    its replay: {_told(row.replay)}")

@@ -10,7 +10,7 @@ import pytest
 
 from playhead.config import Config, loads
 from playhead.store import Store
-from playhead.tape.exchange import RedactedText, RequestClass
+from playhead.tape.exchange import IMPORT_RULE, RedactedText, RequestClass
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.raw import Conversation, RawOrigin
@@ -174,3 +174,36 @@ def test_a_thousand_runs_are_judged_in_a_sweep(store: Store) -> None:
     rules = loads("effects: [{match: 'POST https://api.test/*', gate: true}]")
     for run in store.runs.all():
         assert dry_run_policy(store, run, rules).after == {"held": 1}
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected", "told"),
+    [
+        ("", {}, "nothing changes"),
+        (
+            "effects: [{match: 'POST http://api.test/*', gate: true}]",
+            {1: ("effect", "held", None)},
+            "was effect, recorded by import; would be effect, held by effects",
+        ),
+        # Only its replay is decided otherwise.
+        (
+            "live: [{match: 'POST http://api.test/*', reason: r}]",
+            {1: ("effect", "recorded", "live")},
+            "its replay: effect, live by live",
+        ),
+    ],
+)
+async def test_what_was_imported_was_decided_by_no_rule(
+    store: Store, rules: str, expected: dict[int, tuple[str, str, str | None]], told: str
+) -> None:
+    """So none has changed where it would be recorded by its mode."""
+    run = await store.runs.create("imported", mode="record", at_ns=1)
+    data = {"seq": 1, "method": "POST", "url": "http://api.test/refunds"}
+    data |= {"request_class": "effect", "fingerprint": b"f" * 16, "rule": IMPORT_RULE}
+    store.events.append(run.number, Event(EventKind.INTENT, 1, data))
+    run = await store.runs.seal(run, reason="imported", at_ns=2)
+    made = dry_run_policy(store, run, loads(rules))
+    assert changes(made) == expected
+    shown = render_dry_run(made)
+    assert told in shown
+    assert ("recorded by import" in shown) is ("held" in told)
