@@ -174,7 +174,8 @@ class Context:
 
     def new(self) -> list[Item]:
         """Give the items that the context before did not have, or not in this place."""
-        return self.items[self.same : count_system(self.items)] + self.items[self.told :]
+        system = count_system(self.items)
+        return self.items[self.same : system] + self.items[max(self.told, system) :]
 
 
 def read_context(request: HttpRequest, seq: Seq, before: Context | None = None) -> Context | None:

@@ -6,7 +6,7 @@ import pytest
 
 from playhead.tape.dialects import read_request, read_response
 from playhead.tape.exchange import RequestClass, Seq
-from playhead.tests.support.agent_tapes import TAPES, Tape, anthropic, user
+from playhead.tests.support.agent_tapes import TAPES, Tape, anthropic, chat, said, user
 from playhead.timeline.steps.model_context import Context, read_context
 
 
@@ -38,6 +38,23 @@ def test_a_context_read_against_another_is_the_whole_one(tape: Tape) -> None:
         messages = [message for item in found.items for message in item.messages]
         assert (found.system or None, messages) == (whole.system or None, list(whole.messages))
         before = found
+
+
+def test_what_is_new_is_given_once() -> None:
+    """Also a system prompt that the conversation begins with: of the first call, and where only the prompt or all is another."""
+    one = read_context(chat([said("system", "a"), said("user", "b")]), Seq(1))
+    assert one is not None
+    assert [item.system for item in one.new()] == ["a", None]
+    for messages, new in (
+        ([said("system", "z"), said("user", "b"), said("user", "c")], ["z", None]),
+        ([said("system", "z"), said("user", "y")], ["z", None]),
+        ([said("system", "z"), said("user", "b")], ["z"]),
+        ([said("system", "a"), said("user", "b"), said("user", "c")], [None]),
+        ([said("system", "z")], ["z"]),
+    ):
+        two = read_context(chat(messages), Seq(2), one)
+        assert two is not None
+        assert [item.system for item in two.new()] == new
 
 
 def test_a_cache_marker_that_moves_changes_no_message() -> None:
