@@ -52,6 +52,7 @@ def runs(
     from ...timeline.outcomes.outcome import outcome_json, read_outcome
     from ...timeline.show.run_tree import find_role, render_tree
     from ..operations.open_store import open_store
+    from ..operations.restore_archived import find_none_since
 
     config = reading(config_file, store)
     since_ns = parse_since_option(since)
@@ -64,6 +65,9 @@ def runs(
             listed = [
                 run for run in opened.runs.all() if not run.sealed_ns or run.sealed_ns >= since_ns
             ]
+            if since_ns and not listed and not as_json:
+                click.echo(str(find_none_since(opened, since_ns)))
+                return 0
             if tree:
                 for line in render_tree(listed, partial(find_role, opened)):
                     click.echo(line)

@@ -7,10 +7,11 @@ import time
 import click
 
 from ...config import Config
+from ...tape.counted import counted
 from ...timeline.fleet.find_runs import Found, grep_runs, trace_runs
 from ...timeline.show.fit import fit
 from ..operations.open_store import open_store
-from ..operations.restore_archived import choose_runs, fetch_since
+from ..operations.restore_archived import choose_runs, fetch_since, find_none_since
 from ..progress import ProgressBar
 
 _WIDTH = 80
@@ -27,6 +28,7 @@ def list_found(
     fetch_since(config, since_ns)
     with open_store(config, readonly=True) as store:
         runs, _ = choose_runs(store, (), since_ns)
+        none_since = "" if runs or not since_ns else str(find_none_since(store, since_ns))
         with ProgressBar("searching") as progress:
             if isinstance(wanted, str):
                 found = trace_runs(store, runs, wanted, progress)
@@ -38,7 +40,7 @@ def list_found(
         for one in found:
             _print(one)
     if not found and not as_json:
-        click.echo(f"found in none of {len(runs)} runs")
+        click.echo(none_since or f"found in none of {counted(len(runs), 'run')}")
     return 0 if found else 1
 
 

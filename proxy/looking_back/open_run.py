@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from ...config import Config
-from ...store import RunInfo, Store, StoreError
+from ...store import RunInfo, Store
 from ...timeline.state.calls_before import Exchanges
 from ..operations.open_store import open_store
-from ..operations.restore_archived import choose_runs, fetch_since, restore_runs
+from ..operations.restore_archived import choose_runs, fetch_since, find_none_since, restore_runs
 
 
 @contextlib.contextmanager
@@ -37,8 +37,5 @@ def opened_runs(
     with open_store(config, readonly=True) as store:
         runs, _ = choose_runs(store, names, since_ns)
         if not runs:
-            raise StoreError(
-                "there is no run to look at" + (" since then" if since_ns else ""),
-                "give an earlier time" if since_ns else "record one with: playhead record",
-            )
+            raise find_none_since(store, since_ns)
         yield store, runs

@@ -15,7 +15,7 @@ from ...timeline.history.find_resource_history import find_history
 from ...timeline.history.render import history_json, render_history
 from ...timeline.history.resource_state import Use
 from ..operations.open_store import open_store
-from ..operations.restore_archived import choose_runs, open_place, restore_runs
+from ..operations.restore_archived import choose_runs, find_none_since, open_place, restore_runs
 from ..progress import ProgressBar
 
 _NEAREST = 3
@@ -50,13 +50,15 @@ def show_history(
     collector = Collector(url)
     with open_store(config, readonly=True) as store, ProgressBar("reading") as progress:
         here, away = choose_runs(store, [run] if run is not None else [], since_ns)
+        if since_ns and not here and not away:
+            raise find_none_since(store, since_ns)
         runs = _of_agent([*here, *away], agent)
         uses: list[Use] = []
         for at, info in enumerate(runs, 1):
             uses += _uses(store, collector, info, named=run is not None)
             progress(at, len(runs))
     if all(one.is_below for one in uses):
-        raise _never_asked(collector, run)
+        raise _never_asked(collector, run, since_ns)
     found = find_history(url, uses)
     if as_json:
         click.echo(json.dumps(history_json(found), indent=1))
@@ -86,9 +88,11 @@ def _uses(store: Store, collector: Collector, info: RunInfo, *, named: bool) -> 
         yield from collector.of_archive(info, info.archived, open_place(info.archived.place))
 
 
-def _never_asked(collector: Collector, run: str | None) -> StoreError:
+def _never_asked(collector: Collector, run: str | None, since_ns: int) -> StoreError:
     near = difflib.get_close_matches(collector.url, list(collector.urls), _NEAREST, 0.6)
-    where = f"run {run!r}" if run is not None else "no run of these"
+    where = (
+        f"run {run!r}" if run is not None else f"no run {'since then' if since_ns else 'of these'}"
+    )
     told = "did not ask for" if run is not None else "asked for"
     hint = f"the nearest are {', '.join(near)}" if near else "no URL that was asked for is near"
     if any(same_url(one, collector.url) for one in near):

@@ -124,8 +124,12 @@ def _print_page(
         lines = list_steps(found, Counts(), everything=True)
     else:
         lines = list_steps(steps, counts, everything=options.everything)
+    shown = False
     for line in lines:
         click.echo(line)
+        shown = True
+    if options.pattern is not None and not shown:
+        click.echo(fit(f"no step matches {options.pattern.pattern!r}; the run has:", WIDTH))
     click.echo()
     git = _find_git(store, info)
     for line in (

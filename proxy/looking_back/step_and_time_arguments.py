@@ -13,6 +13,8 @@ from typing import NamedTuple
 from ...config.parse_values import parse_duration, show
 
 _STEP = re.compile(r"([0-9]{1,40})(?:\.([0-9]{1,9}))?")
+_NUMBER = re.compile(r"[0-9.]+")
+"""A number without a unit: a year, or a count of what is meant; configurations mean seconds by it, and here nobody can know."""
 _CLOCKS = ("%H:%M", "%H:%M:%S")
 _DAY_S = 86_400
 
@@ -44,7 +46,10 @@ def parse_seq(text: str) -> int:
 
     Raises: ValueError, saying what would be right.
     """
-    step = parse_step(text)
+    try:
+        step = parse_step(text)
+    except ValueError:
+        raise ValueError(f"{show(text)} is no step of a run: expected its SEQ, as 7") from None
     if "." in text:
         raise ValueError(f"{show(text)} names a part: expected a SEQ alone, as {step.seq}")
     return step.seq
@@ -55,14 +60,20 @@ def parse_since(text: str, now_ns: int) -> int:
 
     Raises: ValueError, saying what would be right.
     """
-    with contextlib.suppress(ValueError):
-        return now_ns - round(parse_duration(text) * 1e9)
     found = _parse_date(text)
+    if found is None and not _NUMBER.fullmatch(text):
+        with contextlib.suppress(ValueError):
+            return now_ns - round(parse_duration(text) * 1e9)
     if found is None:
         raise ValueError(
-            f"{show(text)} is no time: expected 30d or 12h before now (at most 36500d), or a date as 2026-11-24"
+            f"{show(text)} {_find_fault(text)}: expected 30d or 12h before now (at most 36500d), or a date as 2026-11-24"
         )
     return found
+
+
+def _find_fault(text: str) -> str:
+    """Say why a text is no time."""
+    return "has no unit" if _NUMBER.fullmatch(text) else "is no time"
 
 
 def read_since(text: str | None) -> int:
@@ -79,7 +90,7 @@ def parse_moment(text: str, began_ns: int) -> int:
     began_ns: when the run began. A time of the clock is the first one since then, and all of its second.
     Raises: ValueError, saying what would be right.
     """
-    if text.startswith("+"):
+    if text.startswith("+") and not _NUMBER.fullmatch(text[1:]):
         with contextlib.suppress(ValueError):
             return began_ns + round(parse_duration(text[1:]) * 1e9)
     for form in _CLOCKS:
@@ -88,7 +99,7 @@ def parse_moment(text: str, began_ns: int) -> int:
     found = _parse_date(text)
     if found is None:
         raise ValueError(
-            f"{show(text)} is no time: expected +12s since the run began, 03:12:05, or 2026-11-24T03:12:05"
+            f"{show(text)} {_find_fault(text.removeprefix('+'))}: expected +12s since the run began, 03:12:05, or 2026-11-24T03:12:05"
         )
     return found
 

@@ -11,7 +11,7 @@ from ...timeline.rules.policy_dry_run import PolicyDryRun, dry_run_policy
 from ...timeline.rules.policy_summary import PolicySummary
 from ..progress import ProgressBar
 from .open_store import open_store
-from .restore_archived import choose_runs, fetch_since, restore_runs
+from .restore_archived import choose_runs, fetch_since, find_none_since, restore_runs
 
 
 def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[PolicyDryRun]:
@@ -46,9 +46,7 @@ def summarise_runs(config: Config, since_ns: int, file: Path) -> PolicySummary:
     with open_store(config, readonly=True, as_recorded=True) as store:
         runs, _ = choose_runs(store, (), since_ns)
         if not runs:
-            raise StoreError(
-                "there is no run to decide on since then", "give an earlier time to --since"
-            )
+            raise find_none_since(store, since_ns)
         summary = PolicySummary(rules)
         with ProgressBar("judging") as progress:
             for number, run in enumerate(runs, 1):

@@ -12,6 +12,7 @@ from ... import PlayheadError
 from ...config import Config
 from ...config.archive_url import parse_archive
 from ...store import RunInfo, Store, StoreError
+from ...tape.counted import counted
 from ..progress import ProgressBar
 from ..standard_streams import print_status
 from .find_tape import choose_recording
@@ -90,6 +91,21 @@ def choose_runs(
     ]
     gone = {run.number for run in away}
     return [run for run in runs if run.number not in gone], away
+
+
+def find_none_since(store: Store, since_ns: int) -> StoreError:
+    """Say that no run went on since a time, and when the newest did; or that there is none at all. Raises: LogCorrupt."""
+    every = store.runs.all()
+    if not every:
+        return StoreError("there is no run to look at", "record one with: playhead record")
+    since, newest = (
+        time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at // 1_000_000_000))
+        for at in (since_ns, max(run.sealed_ns or run.created_ns for run in every))
+    )
+    return StoreError(
+        f"none of {counted(len(every), 'run')} went on since {since}; the newest ended {newest}",
+        "give an earlier time to --since",
+    )
 
 
 def restore_run(store: Store, run: RunInfo) -> None:

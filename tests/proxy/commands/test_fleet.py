@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,7 +157,17 @@ def test_destinations_are_listed_with_personal_data(folder: Path) -> None:
         (("runs", "--trace", "0" * 32, "--grep", "x"), "--grep or --trace, one of the two"),
         (("runs", "--since", "x"), "--since: 'x' is no time"),
         (("destinations", "--since", "x"), "--since: 'x' is no time"),
-        (("destinations", "--since", "1d"), "there is no run to look at"),
+        *(
+            ((*words, "--since", "1d"), "none of 7 runs went on since ")
+            for words in (
+                *(("destinations",), ("cost",), ("policy", "--with", "/dev/null")),
+                ("history", "https://shop.test/orders/7"),
+            )
+        ),
+        *(
+            ((*words, "--since", "30"), "--since: '30' has no unit: expected 30d or 12h")
+            for words in (("runs",), ("cost",), ("destinations",), ("history", "https://a.test/"))
+        ),
         (("policy", "--since", "x", "--with", "x.yaml"), "--since: 'x' is no time"),
         (("policy", "--since", "1d", "--with", "x.yaml", "good"), "not both"),
         (("similar", "goof"), "unknown run 'goof'"),
@@ -175,3 +186,13 @@ def test_bad_input_is_told_what_would_be_right(
     problem = ask(folder, *words).exception
     assert isinstance(problem, PlayheadError | click.UsageError)
     assert told in str(problem)
+
+
+@pytest.mark.parametrize("more", [(), ("--tree",), ("--grep", "x"), ("--trace", "0" * 32)])
+def test_a_time_without_runs_is_not_told_as_a_store_without(
+    folder: Path, more: tuple[str, ...]
+) -> None:
+    """How many there are, and when the newest ended."""
+    told = ask(folder, "runs", "--since", "2999-01-01", *more).stdout
+    assert re.fullmatch(r"none of 7 runs went on since 2.*; the newest ended .*\n", told)
+    assert ask(folder, "runs", "--since", "2999-01-01", "--json").stdout == "[]\n"

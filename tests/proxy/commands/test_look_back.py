@@ -173,6 +173,11 @@ def test_a_body_that_no_dialect_reads_is_shown_with_what_was_tried(store: Path) 
     assert "no dialect reads it: none of " in output(store, "show", "odd", 2)
 
 
+def test_grep_says_that_nothing_matches(store: Path) -> None:
+    assert "no step matches 'zzz'" in ask(store, "show", "crew", "--grep", "zzz").stdout
+    assert "no step matches" not in ask(store, "show", "crew", "--grep", ".").stdout
+
+
 def test_grep_finds_what_the_page_cuts(store: Path) -> None:
     """The whole of a step is searched, whatever its case."""
     found = output(

@@ -76,7 +76,7 @@ def test_a_moment_of_a_run(text: str, moment: int) -> None:
     "text",
     [
         *("", "noon", "+", "+soon", "-5s", "12s", "25:61:00", "2026-02-31"),
-        *("9" * 400, "+" + "9" * 400, "+36501d"),
+        *("+" + "9" * 400 + "s", "+36501d"),
     ],
 )
 def test_what_is_no_moment_is_told(text: str) -> None:
@@ -92,6 +92,7 @@ def test_what_is_no_moment_is_told(text: str) -> None:
         ("30d", BEGAN - 30 * 86_400 * S),
         ("12h", BEGAN - 43_200 * S),
         ("2026-11-24", at(2026, 11, 24, 0, 0, 0)),
+        ("20261124", at(2026, 11, 24, 0, 0, 0)),
     ],
 )
 def test_a_time_since_when(text: str, moment: int) -> None:
@@ -99,8 +100,28 @@ def test_a_time_since_when(text: str, moment: int) -> None:
     assert parse_since(text, BEGAN) == moment
 
 
-@pytest.mark.parametrize("text", ["", "yesterdayish", "-3d", "25:61:00", "2026-02-31", "9" * 400])
+@pytest.mark.parametrize(
+    "text", ["", "yesterdayish", "-3d", "25:61:00", "2026-02-31", "9" * 400 + "d"]
+)
 def test_what_is_no_time_since_when_is_told(text: str) -> None:
     """With what would be right."""
     with pytest.raises(ValueError, match=r"is no time: expected 30d or 12h before now"):
         parse_since(text, BEGAN)
+
+
+@pytest.mark.parametrize("text", ["30", "2026", "1.5", "0", "9" * 400])
+def test_a_number_alone_is_no_time(text: str) -> None:
+    """It may mean days, seconds or a year."""
+    with pytest.raises(
+        ValueError, match=r"'[0-9.]+…?' has no unit: expected 30d or 12h before now"
+    ):
+        parse_since(text, BEGAN)
+    with pytest.raises(ValueError, match=r"has no unit: expected \+12s since the run began"):
+        parse_moment(f"+{text}", BEGAN)
+
+
+@pytest.mark.parametrize("text", ["seven", "-1", "why did it refund?"])
+def test_a_seq_without_parts_is_asked_for_alone(text: str) -> None:
+    """Parts are not spoken of where there are none."""
+    with pytest.raises(ValueError, match=r"is no step of a run: expected its SEQ, as 7\Z"):
+        parse_seq(text)
