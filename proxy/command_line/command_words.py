@@ -1,7 +1,12 @@
-"""Commands that start COMMAND: behind its first word every word is its own, and an option there without `--` is refused."""
+"""Commands that start COMMAND: behind its first word every word is its own, and an option there without `--` is refused.
+
+So is a word before `--` that does not belong there: COMMAND would begin with it.
+"""
 
 import shlex
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,15 +24,48 @@ class TakesCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words. Raises: UsageError."""
         if not ctx.resilient_parsing:
-            self.require_dashes(ctx, args)
+            self.require_words(ctx, args)
         return super().parse_args(ctx, args)
 
-    def require_dashes(self, ctx: click.Context, args: Sequence[str]) -> None:
-        """Raise UsageError where COMMAND has options and no `--` before it."""
+    def require_words(self, ctx: click.Context, args: Sequence[str]) -> None:
+        """Raise UsageError where COMMAND has options and no `--` before it, or words are before `--` that do not belong there."""
         at = self._find_command(ctx, args)
-        option = None if at is None else _find_option(args[at:])
-        if at is not None and option is not None:
+        if at is None or _HELP in args[at:]:
+            return
+        is_split = "--" in args
+        if not is_program(args[at]):
+            words = [one for one in _until_dashes(args[at:]) if not one.startswith("-")]
+            if text := self._refuse_words(ctx, args, words, is_split=is_split):
+                raise click.UsageError(text, ctx)
+        option = _find_option(args[at:])
+        if option is not None:
             raise click.UsageError(self._refuse(ctx, args[:at], args[at:], option), ctx)
+        if is_split:
+            line = shlex.join(["playhead", str(self.name), *args[:at], "--", *args[at:]])
+            raise click.UsageError(
+                f"`--` stands behind the command {args[at]}; put it before the command: {line}", ctx
+            )
+
+    def _refuse_words(
+        self, ctx: click.Context, args: Sequence[str], words: Sequence[str], *, is_split: bool
+    ) -> str:
+        """Say what words are for that are no COMMAND; empty where they may be one.
+
+        args: the line; is_split: whether `--` is behind the words.
+        """
+        if not is_split:
+            return ""
+        behind = ["--", *args[args.index("--") + 1 :]]
+        name = next((one for one in ("--run", "--name") if self._has_option(one)), "")
+        told = f"{shlex.join(words)} stands before `--`, where `{self.name}` takes no such word"
+        if not name:
+            usage = " ".join(self.collect_usage_pieces(ctx))
+            return f"{told}; expected: {ctx.command_path} {usage}"
+        line = shlex.join(["playhead", str(self.name), name, " ".join(words), *behind])
+        return f"{told}; for a name of the run: {line}"
+
+    def _has_option(self, name: str) -> bool:
+        return any(isinstance(one, click.Option) and name in one.opts for one in self.params)
 
     def _list_words(self) -> list[str]:
         """List the arguments before COMMAND."""
@@ -94,6 +132,15 @@ class TakesCommand(click.Command):
 
 def _find_option(command: Sequence[str]) -> str | None:
     """Give the first option of a command line up to its `--`; None where there is none, or only help is asked for."""
-    words = command[: command.index("--")] if "--" in command else command
-    options = [one for one in words if one.startswith("-") and one != "-"]
+    options = [one for one in _until_dashes(command) if one.startswith("-") and one != "-"]
     return options[0] if options and options[0] != _HELP else None
+
+
+def _until_dashes(args: Sequence[str]) -> Sequence[str]:
+    """Give the words of a line before its `--`; all where it has none."""
+    return args[: args.index("--")] if "--" in args else args
+
+
+def is_program(word: str) -> bool:
+    """Say whether a word is a program or a file, as the first of a command is."""
+    return shutil.which(word) is not None or Path(word).is_file()

@@ -1,8 +1,7 @@
 """Commands that run COMMAND again on a recording: without RUN they say that it is missing, and which there is."""
 
 import shlex
-import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import click
 from ... import PlayheadError
 from ...config import Config, load, override
 from ...config.value_types import LATEST
-from .command_words import TakesCommand
+from .command_words import TakesCommand, is_program
 
 _DEFAULT_FILE = Path("playhead.yaml")
 _COUNTS = {1: "no recording is named", 2: "two recordings are needed"}
@@ -23,7 +22,7 @@ class NeedsRun(TakesCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; where COMMAND is given and RUN is not, say so. Raises: UsageError."""
         if not ctx.resilient_parsing:
-            self.require_dashes(ctx, args)
+            self.require_words(ctx, args)
             at = args.index("--") if "--" in args else len(args)
             # Flags may take words, so their reader says which are left over.
             given, _, _ = self.make_parser(ctx).parse_args(list(args[:at]))
@@ -42,7 +41,7 @@ class NeedsRun(TakesCommand):
 
     def _is_command(self, word: str, given: dict[str, Any]) -> bool:
         """Say whether a word in the place of a run is a program; most names of runs are none, so few ask the store."""
-        return _is_program(word) and not _is_run(word, given)
+        return is_program(word) and not _is_run(word, given)
 
     def _refuse(
         self, ctx: click.Context, before: Sequence[str], command: Sequence[str], option: str
@@ -65,6 +64,33 @@ class NeedsRun(TakesCommand):
             if self._is_command(word, given):
                 return at
         return None
+
+    def _refuse_words(
+        self, ctx: click.Context, args: Sequence[str], words: Sequence[str], *, is_split: bool
+    ) -> str:
+        """Say that the words belong to the name of a run, which has blanks; of others, that no word belongs there."""
+        at = args.index("--") if is_split else len(args)
+        given, _, _ = self.make_parser(ctx).parse_args(list(args[:at]))
+        named = self._read_words(given)
+        wanted = self._count_words_before(given)
+        whole = find_name_of(named, given) if wanted else None
+        if whole is None and not is_split:
+            return ""
+        flags = [] if not is_split else _leave_out(named, args[:at])
+        command = args[at + 1 :]
+        if whole is None:
+            runs, told = (
+                named[:wanted],
+                f"{shlex.join(words)} stands before `--`, where no word belongs",
+            )
+            note = " (a name with blanks needs quotes)" if wanted else ""
+        else:
+            rest = named[len(whole.split(" ")) :]
+            runs, told = [whole, *rest[: wanted - 1]], "the name of a run with blanks needs quotes"
+            command = command or rest[wanted - 1 :]
+            note = ""
+        line = shlex.join(["playhead", str(self.name), *runs, *flags, "--", *command])
+        return f"{told}; expected: {line}{note}"
 
     def _list_runs(self) -> list[str]:
         """List the arguments that are runs; the first of the words of `replay` is one."""
@@ -116,13 +142,16 @@ def _leave_out(words: Sequence[str], args: Sequence[str]) -> list[str]:
     return flags[::-1]
 
 
-def _is_program(word: str) -> bool:
-    """Say whether a word is a program or a file, as the first of a command is."""
-    return shutil.which(word) is not None or Path(word).is_file()
+def find_name_of(words: Sequence[str], given: Mapping[str, Any]) -> str | None:
+    """Find the run whose name words on a command line are, which has blanks and was not quoted; None where there is none."""
+    for count in range(len(words), 1, -1):
+        if _is_run(name := " ".join(words[:count]), given, unreadable=False):
+            return name
+    return None
 
 
-def _is_run(word: str, given: dict[str, Any]) -> bool:
-    """Say whether a word stands for a run; also where the store cannot be read, of which the command complains."""
+def _is_run(word: str, given: Mapping[str, Any], *, unreadable: bool = True) -> bool:
+    """Say whether a word stands for a run; `unreadable` where the store cannot be read, of which the command complains."""
     from ...store.paths import LOG
     from ..operations.open_store import open_store
     from .run_names import complete_name
@@ -134,10 +163,10 @@ def _is_run(word: str, given: dict[str, Any]) -> bool:
         with open_store(config, readonly=True) as store:
             return store.runs.find(complete_name(store, word)) is not None
     except PlayheadError:
-        return True
+        return unreadable
 
 
-def _read_config(config_file: str | None, store: str | None) -> Config:
+def _read_config(config_file: str | Path | None, store: str | None) -> Config:
     """Read the configuration, as far as the store goes. Raises: ConfigError."""
     path = Path(config_file) if config_file else _DEFAULT_FILE
     config = load(path) if config_file or path.exists() else Config()

@@ -16,7 +16,7 @@ from .record_replay import (
     runs_again,
     runs_on,
 )
-from .shared_options_and_output import DEFAULT_FILE, options, run_argument, settings
+from .shared_options_and_output import DEFAULT_FILE, SeqParam, options, run_argument, settings
 
 _FILE = click.Path(path_type=Path)
 
@@ -50,7 +50,7 @@ class Usd(click.ParamType[Decimal]):
 )
 @click.option(
     "--at",
-    type=int,
+    type=SeqParam(),
     required=True,
     metavar="SEQ",
     help="The exchange of RUN at which the branch starts.",
@@ -170,7 +170,9 @@ def branch(
 @click.option("--cap", type=Usd(), metavar="USD", help="Most dollars, over all calls.")
 @click.option("--yes", is_flag=True, help="Do not ask before something is sent.")
 @run_argument(plays=True)
-@click.argument("seq", type=int)
+@click.argument(
+    "seq", type=SeqParam("`ask` sends a recorded model call again, and takes no question")
+)
 def ask(
     config_file: Path | None,
     run: str,

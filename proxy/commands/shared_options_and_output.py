@@ -11,6 +11,7 @@ import click
 
 from ... import PlayheadError
 from ...config import Config, Watcher, load, override
+from ...tape.shell_words import shell_word
 from ..errors import CannotStart
 from ..standard_streams import print_status
 
@@ -103,7 +104,43 @@ class StepParam(click.ParamType["StepName"]):
         try:
             return parse_step(value) if isinstance(value, str) else value
         except ValueError as error:
-            self.fail(str(error), param, ctx)
+            self.fail(_explain_step(str(value), error, ctx), param, ctx)
+
+
+class SeqParam(click.ParamType[int]):
+    """A step of a run of which all is meant: SEQ."""
+
+    name = "seq"
+
+    def __init__(self, purpose: str = "") -> None:
+        """Take a SEQ.
+
+        purpose: said of a text of several words: what the command does with a SEQ.
+        """
+        self._purpose = purpose
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it; a run need not have it."""
+        from ..looking_back.step_and_time_arguments import parse_seq
+
+        try:
+            return parse_seq(value) if isinstance(value, str) else int(value)
+        except ValueError as error:
+            told = _explain_step(str(value), error, ctx)
+            purpose = self._purpose if " " in str(value) else ""
+            self.fail(f"{told}{purpose and f'. {purpose}'}", param, ctx)
+
+
+def _explain_step(text: str, error: ValueError, ctx: click.Context | None) -> str:
+    """Say what is wrong with a step, and what lists those of the run; or that the text belongs to the name of the run."""
+    from ..command_line.missing_run import find_name_of
+
+    given = ctx.params if ctx is not None else {}
+    run = given.get("run")
+    if run and (whole := find_name_of((run, text), given)):
+        return f"{text!r} belongs to the name of the run, which needs quotes: {shell_word(whole)}"
+    shown = "RUN" if not run or text[:1] == "-" else shell_word(run)
+    return f"{error}; `playhead show {shown}` lists them"
 
 
 class RunName(click.ParamType[str]):

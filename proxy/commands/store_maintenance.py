@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from ...config import Config
-from .shared_options_and_output import options, print_json, reading, run_argument
+from .shared_options_and_output import SeqParam, options, print_json, reading, run_argument
 
 
 @click.command(short_help="Check that a store is undamaged.")
@@ -94,9 +94,7 @@ def _verify_receipt(config: Config, file: Path, given: str | None, *, as_json: b
 
 @click.command(short_help="Add a note to a run, or list its notes.")
 @options("config", "store", "json")
-@click.option(
-    "--seq", metavar="SEQ", type=click.IntRange(1), help="The exchange that the note concerns."
-)
+@click.option("--seq", metavar="SEQ", type=SeqParam(), help="The exchange that the note concerns.")
 @run_argument()
 @click.argument("text", required=False)
 def note(
@@ -111,6 +109,10 @@ def note(
     from ...timeline.receipts.user_notes import render_notes
     from ..operations.notes import list_notes, write_note
 
+    if seq == 0:
+        raise click.UsageError(
+            "--seq: a SEQ counts from 1; leave it out for a note on the whole run"
+        )
     config = reading(config_file, store)
     if text is not None:
         notes = [write_note(config, run, text, seq or 0)]

@@ -128,7 +128,7 @@ def _prepare(store: Store, config: Config, name: str, question: Question) -> _Pr
     tape = find_tape(store, name)
     try:
         question.check()
-        recorded = find_point(store, tape, config, question.seq)
+        recorded = find_point(store, tape, config, question.seq, "SEQ")
         if recorded.request_class is not RequestClass.INFERENCE:
             raise ValueError(
                 f"exchange {question.seq} is no call of a model ({recorded.request_class.value});"

@@ -100,18 +100,23 @@ def declare(store: Store, tape: RunInfo, config: Config, asked: Asked) -> Branch
     )
 
 
-def find_point(store: Store, tape: RunInfo, config: Config, at: int) -> Exchange:
-    """Find the exchange at a point. Raises: ValueError, where none can be a point there."""
+def find_point(
+    store: Store, tape: RunInfo, config: Config, at: int, given_as: str = "--at"
+) -> Exchange:
+    """Find the exchange at a point. Raises: ValueError, where none can be a point there.
+
+    given_as: what the command line calls it.
+    """
     last = store.runs.reload(tape).exchanges
     found = store.exchanges.find(tape, Seq(at)) if 0 < at < 1 << 63 else None
     if not last:
         raise ValueError(
-            f"--at {at}: the tape of {tape.id!r} holds no exchange: record it again; its receipt says why:"
+            f"{given_as} {at}: the tape of {tape.id!r} holds no exchange: record it again; its receipt says why:"
             f" playhead receipt {shell_word(tape.id)}"
         )
     if found is None:
         raise ValueError(
-            f"--at {at}: run {tape.id!r} has no such exchange; expected one from 1 to {last},"
+            f"{given_as} {at}: run {tape.id!r} has no such exchange; expected one from 1 to {last},"
             f" see: playhead show {shell_word(tape.id)}"
         )
     exchange = reclassify(found, config.classes)
@@ -126,7 +131,7 @@ def find_point(store: Store, tape: RunInfo, config: Config, at: int) -> Exchange
     elif is_grpc(request):
         what = "is gRPC, which streams both ways"
     if what:
-        raise ValueError(f"--at {at}: exchange {at} {what}, and no point; choose another")
+        raise ValueError(f"{given_as} {at}: exchange {at} {what}, and no point; choose another")
     return exchange
 
 

@@ -59,7 +59,7 @@ WORDS = (
         "has no such exchange; expected one from 1 to 5",
     ),
     Words("behind the last", ("tape", "--at", "6", *GO), "has no such exchange"),
-    Words("below zero", ("tape", "--at", "-1", *GO), "has no such exchange"),
+    Words("below zero", ("tape", "--at", "-1", *GO), "'-1' is no step of a run"),
     Words("no number", ("tape", "--at", "x", *GO), "--at"),
     Words("beyond 64 bits", ("tape", "--at", str(1 << 70), *GO), "has no such exchange"),
     Words("a playback", ("tape@1", "--at", "3", *GO), "is a playback of 'tape'"),

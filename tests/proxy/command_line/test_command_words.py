@@ -85,3 +85,42 @@ def test_help_is_shown_behind_a_command(capfd: pytest.CaptureFixture[str]) -> No
         main(["record", "python3", "--help"])
     assert ended.value.code == 0
     assert "-- COMMAND..." in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        # the name of a run has blanks
+        ("replay my run/1 -- true", "with blanks needs quotes; expected: playhead replay 'my run/1' -- true\n"),
+        ("replay my run/1 -q -- true", "expected: playhead replay 'my run/1' -q -- true\n"),
+        ("replay my run/1 true x", "expected: playhead replay 'my run/1' -- true x\n"),
+        ("branch my run/1 --at 1 -- true", "expected: playhead branch 'my run/1' --at 1 -- true\n"),
+        ("resume my run/1 -- true", "expected: playhead resume 'my run/1' -- true\n"),
+        ("bisect my run/1 mine -- true", "expected: playhead bisect 'my run/1' mine -- true\n"),
+        ("show my run/1", "'run/1' belongs to the name of the run, which needs quotes: 'my run/1'"),
+        ("ask my run/1", "'run/1' belongs to the name of the run, which needs quotes: 'my run/1'"),
+        # a word that belongs nowhere
+        ("replay mine nosuch -- true", "nosuch stands before `--`, where no word belongs; "
+         "expected: playhead replay mine -- true (a name with blanks needs quotes)\n"),
+        ("replay --like nosuch -- true", "no word belongs; expected: playhead replay --like -- true\n"),
+        ("explore mine nosuch -- true", "expected: playhead explore mine -- true (a name"),
+        ("record nosuch -- true", "nosuch stands before `--`, where `record` takes no such word; "
+         "for a name of the run: playhead record --run nosuch -- true\n"),
+        ("stdio nosuch -- true", "playhead stdio --name nosuch -- true\n"),
+        ("sweep a.yaml nosuch -- true", "expected: playhead sweep [OPTIONS] FILE [-- COMMAND...]\n"),
+        # `--` in the middle of the command
+        ("record true x -- --flag", "`--` stands behind the command true; put it before the command: "
+         "playhead record -- true x -- --flag\n"),
+        ("replay mine true -- x", "playhead replay mine -- true -- x\n"),
+    ],
+)  # fmt: skip
+def test_a_word_on_the_wrong_side_of_the_dashes_is_refused(
+    line: str, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It would be run as the command, or the `--` of the command be taken away."""
+    with Store.open(tmp_path / ".playhead") as opened:
+        record_run(opened, "my run/1", [ask()])
+    with pytest.raises(SystemExit) as ended:
+        main(line.split())
+    assert ended.value.code == (125 if line.startswith("replay") else 2)
+    assert said in capfd.readouterr().err

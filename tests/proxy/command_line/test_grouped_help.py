@@ -1,6 +1,7 @@
 """`playhead --help` has a list for each task, and every command but those of containers is in one of them."""
 
 import re
+import shlex
 
 import click
 import pytest
@@ -83,7 +84,25 @@ def test_a_line_of_help_is_whole(command: click.Command) -> None:
         ("show mine --seq 3", 2, "'--seq'. SEQ is written without it: `playhead show RUN [SEQ]`."),
         ("replay --run mine -- true", 125, "'--run'. RUN is written without it: `playhead replay "),
         ("branch r --seq 2 -- true", 2, "Did you mean '--at'?"),
+        ("export r -o x", 2, "No such option '-o'. Did you mean one of: '--tape', '--html'?"),
+        ("export r --format har", 2, "Did you mean one of: '--tape', '--html'?"),
+        ("learn a b -o x", 2, "No such option '-o'. Did you mean '--write'?"),
+        # one dash too few
+        ("record -run m1 -- true", 2, "No such option '-run'. Did you mean '--run', with two dashes?"),
+        ("record -run=m1 -- true", 2, "'-run=m1'. Did you mean '--run=m1', with two dashes?"),
+        ("show -config x mine", 2, "'-config'. Did you mean '--config', with two dashes?"),
+        ("show mine --all -rwa", 2, "No such option '-rwa'. Did you mean '--raw'?"),
+        ("show mine -raw", 2, "'-raw'. Did you mean '--raw', with two dashes?"),
+        ("replay mine -store x -- true", 125, "'-store'. Did you mean '--store', with two dashes?"),
+        ("record -rum m1 -- true", 2, "No such option '-rum'. Did you mean '--run'?"),
+        ("stop mine --reason -run x", 2, "Got unexpected extra argument (x)"),
+        # a step below 1
+        ("show mine -1", 2, "No such option '-1'. A SEQ counts from 1: `playhead show mine` lists"),
+        ("ask mine -2", 2, "'-2'. A SEQ counts from 1: "),
         # a value that was left out
+        ("export mine --tape", 2, "Option '--tape' requires an argument. Expected: --tape PATH"),
+        ("record --run", 2, "Option '--run' requires an argument. Expected: --run ID"),
+        ("replay mine --compare", 125, "requires an argument. Expected: --compare WORDS"),
         ("record --run -- python agent.py", 2, "--run needs a value; expected: --run ID -- python agent.py"),
         ("record --run r --store -- true", 2, "--store needs a value; expected: --store DIR -- true"),
         ("replay --receipt -- true", 125, "--receipt needs a value; expected: --receipt PATH -- true"),
@@ -95,11 +114,29 @@ def test_a_line_of_help_is_whole(command: click.Command) -> None:
         ("bisect", 2, "As in: playhead bisect bad good -- python agent.py"),
         ("stdio", 2, "As in: playhead stdio -- npx some-server"),
         ("show", 2, "Missing argument 'RUN'. `playhead runs` lists the runs."),
+        ("blame mine 3", 2, "Missing argument 'PATH'. As in: playhead blame refund 3 '$.amount'"),
+        ("history", 2, "Missing argument 'URL'. As in: playhead history https://shop.test/orders/7"),
+        ("export mine", 2, "'--tape' or '--html'. As in: playhead export refund --tape refund.tape"),
+        # what is no step
+        ("ask mine why?", 2, "'why?' is no step of a run: expected its SEQ, as 7; `playhead show mine` lists them"),
+        ("branch mine --at abc -- true", 2, "'--at': 'abc' is no step of a run: expected its SEQ, as 7; `playhead show "),
+        ("branch mine --at 2.1 -- true", 2, "'2.1' names a part: expected a SEQ alone, as 2"),
+        ("note mine --seq x hi", 2, "'--seq': 'x' is no step of a run: expected its SEQ, as 7; "),
+        ("note mine --seq 0 hi", 2, "--seq: a SEQ counts from 1"),
+        ("show mine x", 2, "or SEQ.PART of a WebSocket, as 7.2; `playhead show mine` lists them"),
         # a word too many
         ("runs base", 2, "extra argument (base). `runs` takes no name: `playhead show base` shows a run, "
          "and `playhead runs --grep base` searches all"),
         ("runs base bad", 2, "(base bad). `runs` takes no name: `playhead show base` shows a run"),
         ("diff a", 2, "`playhead runs` lists the runs."),
+        ("diff a 2 3", 2, "(3). `diff` compares two runs, not two steps: `playhead diff a RUN`; "),
+        ("diff a b c", 2, "(c). Expected: playhead diff [OPTIONS] FIRST SECOND; a name or a text with blanks needs quotes."),
+        ("export a b.tape", 2, "named with an option: `playhead export a --tape b.tape`"),
+        ("export a b.html", 2, "named with an option: `playhead export a --html b.html`"),
+        ("note a hello new world", 2, "The text needs quotes: `playhead note a 'hello new world'`"),
+        ("ui a python agent.py", 2, "A command comes behind `--`: `playhead ui a --allow-run -- python agent.py`"),
+        ("ui a 3", 2, "`ui` takes no step: `playhead ui a` opens the run"),
+        ("receipt my run", 2, "Expected: playhead receipt [OPTIONS] RUN; a name or a text with blanks needs quotes."),
     ],
 )  # fmt: skip
 def test_a_wrong_word_is_answered_with_the_right_one(
@@ -128,3 +165,27 @@ def test_version_is_told(flag: str, capfd: pytest.CaptureFixture[str]) -> None:
         main([flag])
     assert ended.value.code == 0
     assert capfd.readouterr().out.startswith("playhead, version ")
+
+
+@pytest.mark.parametrize(
+    "command", [one for one in COMMANDS if one not in INTERNAL], ids=lambda one: one.name
+)
+def test_what_is_missing_is_said_with_a_next_step(
+    command: click.Command, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An example that has all that the command needs, or what lists the runs."""
+    needed = [one for one in command.params if one.required]
+    if not needed:
+        return
+    with pytest.raises(SystemExit):
+        main([str(command.name)])
+    shown = capfd.readouterr().err
+    found = re.search(r"As in: playhead (.*)", shown)
+    if found is None:
+        assert "`playhead runs` lists the runs." in shown
+        assert all(one.type.name in ("run", "seq") for one in needed)
+        return
+    name, *words = shlex.split(found[1])
+    assert name == command.name
+    with command.make_context(name, words):
+        pass
