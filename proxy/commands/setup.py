@@ -114,6 +114,7 @@ def env(
     seen_at: Path | None,
 ) -> int:
     """Print the variables that lead an agent to `serve` and make it trust the CA."""
+    from ...config.parse_values import is_loopback
     from ..trust.ca import open_ca
     from ..trust.env_files import Form, render_env_file
     from ..trust.environment import removed, variables
@@ -126,6 +127,11 @@ def env(
     if seen_at is not None and not seen_at.is_absolute():
         raise click.UsageError(f"--seen-at {str(seen_at)!r} is not absolute")
     config = override(reading(config_file, store), {"ca_dir": ca_dir} if ca_dir else {})
+    if seen_at is not None and address is None and is_loopback(config.listen.host):
+        print_status(
+            f"playhead: {config.listen.host} is the container itself, not this machine: give the address that the container sees,"
+            f" as --proxy host.docker.internal:{config.listen.port}; --proxy {config.listen} where it is meant (--network host, a pod)"
+        )
     url = _proxy_url(config, address, run, token)
     if run is not None and config.mode is Mode.PLAYBACK:
         _warn_of_tape(config, run)

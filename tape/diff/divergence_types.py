@@ -26,6 +26,10 @@ SERVED_ALL_THE_SAME = "served all the same: {}"
 UNKNOWN_OUTCOME = "seq {} of the tape is this request; its outcome is unknown: the recording ended while it was under way"
 
 
+COMMAND = "command"
+"""Stands in the place of a method where the command ended otherwise, and no request of it differs."""
+
+
 class DivergenceKind(StrEnum):
     """How a run left its tape."""
 

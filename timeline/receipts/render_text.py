@@ -5,6 +5,7 @@ shown as an escape, and every line is bounded.
 """
 
 import codecs
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -32,7 +33,7 @@ from ..reading.exact_body_values import read_json, render_json
 from .answers.divergences import difference_lines
 from .answers.left_on_tape import UNUSED
 from .bounded_rows import omitted_of
-from .command.nothing_recorded import describe_end
+from .command.nothing_recorded import SIGNALS, describe_end, find_refused_ports
 from .effects import Effect, describe_outcome, effect_lines, effect_text
 from .gaps import Gaps
 from .receipt import Receipt, exit_code, has_diverged
@@ -431,7 +432,25 @@ def _explain_untested(receipt: Receipt) -> str:
         return "nothing was tested: the command came to the proxy, and asked for nothing there (see: came to nothing)"
     if not ended:
         return ""
-    return f"nothing was tested: {describe_end(ended)} and made no request through the proxy"
+    parts = receipt.parts
+    ports = sorted(find_refused_ports(parts.surroundings.seen("refused"), parts.left_on_tape.rows))
+    if ports:
+        told = ", ".join(map(str, ports))
+        return (
+            f"nothing was tested: the command went past the proxy to port {told} of loopback, and the sandbox refused that:"
+            f" replay with `sandbox: {{ports: [{told}]}}` in the configuration, as it was recorded (-c FILE)"
+        )
+    said = f"nothing was tested: {describe_end(ended)} and made no request through the proxy"
+    if ended > SIGNALS:
+        return said
+    now, then = parts.command.ended.command, parts.command.recorded.command
+    other = (
+        f"It is not the recorded one, {plain(shlex.join(then))}. " if then and now != then else ""
+    )
+    return (
+        f"{said}. {other}Its own output says why (often a variable or a package that was there when it was recorded);"
+        " mend that, then replay again"
+    )
 
 
 def _explain_resumed(receipt: Receipt) -> str:

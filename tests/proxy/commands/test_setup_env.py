@@ -113,3 +113,25 @@ def test_a_tape_that_is_not_there_is_warned_of(
     assert f"{name}:any@" in done.stdout
     assert said in done.stderr
     assert "so its requests are refused" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "words", "is_said"),
+    [
+        ("{}", ("--format", "docker"), True),
+        ("{}", ("--format", "dotenv"), True),
+        ("listen: localhost:9", (), True),
+        ("{}", ("--format", "docker", "--proxy", "host.docker.internal:8080"), False),
+        ("{}", ("--format", "docker", "--proxy", "127.0.0.1:8080"), False),
+        ("{listen: '10.0.0.7:8080', runs: {tokens: {a: one}}}", ("--run", "a"), False),
+    ],
+)
+def test_loopback_of_a_container_is_said_to_be_the_container(
+    folder: Path, file: str, words: tuple[str, ...], is_said: bool
+) -> None:
+    """Unless it was named: a container may share the network of the machine, or of a pod."""
+    (folder / "playhead.yaml").write_text(file)
+    command = ["env", *words, "--seen-at", "/ca"]
+    done = CliRunner().invoke(cli, command, standalone_mode=False, catch_exceptions=False)
+    assert ("is the container itself, not this machine" in done.stderr) is is_said
+    assert value(done.stdout, "HTTPS_PROXY")

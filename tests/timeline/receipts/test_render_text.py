@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.store import RunInfo, RunStatus
-from playhead.tape.exchange import Exchange, Headers, Redaction, RunId, Secret
+from playhead.tape.diff.divergence_types import Divergence, DivergenceKind
+from playhead.tape.exchange import Exchange, Headers, Redaction, RunId, Secret, Seq
 from playhead.tape.exit_codes import ExitCode
 from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import make_exchange, make_request, make_response
@@ -367,6 +368,67 @@ def test_why_nothing_was_tested(code: int, attempts: list[dict[str, Any]], why: 
     parts = Parts(command=CommandAccount(CommandEnd(code)), past_proxy=PastProxy(attempts=attempts))
     receipt = Receipt("r@1", "r", "playback", "sealed", parts=parts)
     assert explain_exit(receipt, ExitCode.UNTESTABLE).startswith(f"nothing was tested: {why}")
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "advised"),
+    [
+        (1, "python agent.py", "proxy. Its own output says why"),
+        (
+            1,
+            "/venv/bin/python agent.py",
+            "It is not the recorded one, python agent.py. Its own output",
+        ),
+        (2, "python agnet.py", "It is not the recorded one, python agent.py. Its own output"),
+        (137, "python agent.py", "made no request through the proxy"),
+    ],
+)
+def test_a_command_that_failed_at_once_is_given_a_next_step(
+    code: int, words: str, advised: str
+) -> None:
+    """A program, a package or a variable is missing, as its own output says; who killed it knows why."""
+    ended = CommandEnd(code, tuple(words.split()))
+    recorded = CommandEnd(0, ("python", "agent.py"))
+    parts = Parts(command=CommandAccount(ended, recorded=recorded))
+    receipt = Receipt("r@1", "r", "playback", "sealed", parts=parts)
+    told = explain_exit(receipt, ExitCode.UNTESTABLE)
+    assert advised in told
+    assert ("mend that, then replay again" in told) is (code < 128)
+
+
+@pytest.mark.parametrize(
+    ("refused", "url", "ports"),
+    [
+        ("tcp://127.0.0.1:9771", "http://127.0.0.1:9771/items/7", "9771"),
+        ("tcp://127.0.0.1:80", "http://localhost/items/7", "80"),
+        ("tcp://[::1]:9771", "http://[::1]:9771/items/7", "9771"),
+        ("tcp://127.0.0.1:5432", "http://127.0.0.1:9771/items/7", None),
+        ("tcp://127.0.0.1:9771", "http://shop.test:9771/items/7", None),
+        ("udp://127.0.0.1:9771", "http://127.0.0.1:9771/items/7", None),
+    ],
+)
+def test_a_port_of_the_tape_that_the_sandbox_refused_is_named(
+    refused: str, url: str, ports: str | None
+) -> None:
+    """It was led to the proxy while it was recorded, and this configuration has it not; the command did not fail by itself."""
+    row = {"target": refused, "count": 1, "process": "python"}
+    parts = Parts(
+        command=CommandAccount(CommandEnd(1)),
+        surroundings=Surroundings(True, {"refused": [row]}),
+        left_on_tape=LeftOnTape([{"seq": 1, "method": "GET", "url": url}]),
+    )
+    receipt = Receipt("r@1", "r", "playback", "sealed", parts=parts)
+    told = explain_exit(receipt, ExitCode.UNTESTABLE)
+    assert (f"replay with `sandbox: {{ports: [{ports}]}}`" in told) is (ports is not None)
+    assert ("failed by itself" in told) is (ports is None)
+
+
+def test_the_end_of_a_command_is_no_request() -> None:
+    """It has the number of a request that there is none of: the first one of the tape is another thing."""
+    differs = Divergence(DivergenceKind.CHANGED, Seq(1), "command", "python", None, (), "it ended")
+    found = Divergences([differs.to_json()], root=differs.to_json())
+    receipt = Receipt("r@1", "r", "playback", "sealed", parts=Parts(divergences=found))
+    assert "  at the end  changed: command python\n" in render_receipt(receipt)
 
 
 def test_a_recording_with_a_gap_says_what_to_do() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....tape.diff.divergence_types import (
+    COMMAND,
     SERVED_ALL_THE_SAME,
     UNKEPT,
     UNKNOWN_OUTCOME,
@@ -182,8 +183,9 @@ def difference_lines(row: Mapping[str, Any]) -> list[str]:
 
 
 def _divergence(row: Mapping[str, Any]) -> list[str]:
+    where = "at the end" if row["method"] == COMMAND else f"seq {plain(str(row['seq']), 20)}"
     lines = [
-        f"  seq {plain(str(row['seq']), 20)}  {plain(str(row['kind']))}: "
+        f"  {where}  {plain(str(row['kind']))}: "
         f"{plain(str(row['method']) + ' ' + str(row['url']), 100)}",
         f"         {plain(str(row['text']), TEXT if row['kind'] != _DRIFTED else _ADVICE)}",
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....store import RunInfo, Store
 from ....tape.counted import counted
-from ....tape.diff.divergence_types import Difference, Divergence, DivergenceKind
+from ....tape.diff.divergence_types import COMMAND, Difference, Divergence, DivergenceKind
 from ....tape.exchange import Seq
 from ....tape.records.events import Event, EventKind
 from ..safe_terminal_text import plain
@@ -140,7 +140,7 @@ class CommandAccount:
     def _divergence(self, requests: int, differs: Difference, text: str) -> Mapping[str, Any]:
         name = next(iter(self.ended.command), "")
         kind, seq = DivergenceKind.CHANGED, Seq(requests + 1)
-        return Divergence(kind, seq, "command", name, None, (differs,), text).to_json()
+        return Divergence(kind, seq, COMMAND, name, None, (differs,), text).to_json()
 
     def lines(self) -> list[str]:
         """Say what was run and how it ended, then and now."""

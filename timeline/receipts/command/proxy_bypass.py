@@ -105,7 +105,7 @@ class PastProxy:
             said.insert(0, NOTHING)
         elif not requests and not found.unrecorded:  # else it came to the proxy, and left
             tried = find_tried(in_use, self.egress, refused)
-            nothing, remedy = explain_nothing(command.child_exit, tried, in_use)
+            nothing, remedy = explain_nothing(command.child_exit, tried, in_use, command.command)
             said.insert(0, nothing)
             advice.warnings.insert(0, f"{nothing}. {remedy}")
         self.unrecorded = bound_rows(said)

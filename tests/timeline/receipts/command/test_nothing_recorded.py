@@ -9,7 +9,11 @@ from playhead.tape.records.events import Event, EventKind
 from playhead.tape.records.failed_attempt import Attempt, AttemptKind
 from playhead.timeline.receipts.command.bypass_remedies import InUse
 from playhead.timeline.receipts.command.command_end import CommandEnd
-from playhead.timeline.receipts.command.nothing_recorded import NOTHING, describe_end
+from playhead.timeline.receipts.command.nothing_recorded import (
+    NOTHING,
+    describe_end,
+    explain_nothing,
+)
 from playhead.timeline.receipts.command.proxy_bypass import PastProxy
 from playhead.timeline.receipts.warnings_and_hints import Advice
 
@@ -91,3 +95,31 @@ def test_an_end_is_a_clause() -> None:
     assert describe_end(126).endswith("126 (it cannot be executed),")
     assert describe_end(143) == "the command was ended by SIGTERM (143)"
     assert describe_end(255) == "the command failed by itself, with 255,"
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "advised", "not_advised"),
+    [
+        (0, "docker run --rm image", "--sandbox docker --image IMAGE -- COMMAND", "--capture"),
+        (0, "/usr/bin/docker compose up", "--sandbox docker", "--capture"),
+        (0, "sudo -E docker-compose up", "--sandbox docker", "--capture"),
+        (0, "env A=1 podman run image", "--sandbox docker", "--capture"),
+        (1, "docker run image", "record again. docker has a container started", "--capture"),
+        (
+            0,
+            "ssh host python agent.py",
+            "ssh has its command started on another machine",
+            "--capture",
+        ),
+        (0, "kubectl exec pod -- python agent.py", "kubectl has its command", "--capture"),
+        (0, "python docker.py", "--capture", "--sandbox docker"),
+        (0, "python docker", "--capture", "--sandbox docker"),
+    ],
+)
+def test_a_command_that_starts_its_agent_elsewhere_is_told_so(
+    code: int, words: str, advised: str, not_advised: str
+) -> None:
+    """No sandbox around it, and no preload, has what another program starts."""
+    told = ". ".join(explain_nothing(code, [], InUse(), words.split()))
+    assert advised in told
+    assert not_advised not in told
