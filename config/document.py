@@ -27,6 +27,8 @@ MAX_DEPTH = 32
 _NODE = 64
 """What one value weighs besides its characters."""
 _MAX_WEIGHT = 2 * MAX_BYTES
+_AFTER_NO_BLANK = ("mapping values are not allowed here", "could not find expected ':'")
+"""What PyYAML says behind a key whose colon has no blank behind it."""
 _MAX_TEXT = 200
 """Characters of what PyYAML says: it quotes names of any length."""
 
@@ -34,6 +36,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _JSON_WORDS = {word: word.lower() for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NO_BLANK = re.compile(r"([A-Za-z_][\w-]*):(?!//)(\S.*)")
+_NO_BLANK_LINE = re.compile(r"\s*(?:- )?(?!https?:|tcp:|unix:)[A-Za-z_][\w-]*:[^\s/]")
+"""A line that is most likely a key, and whose value is not apart from it."""
+_SHORT = 40
+"""Characters of a value that is shown where it belongs."""
+_PLACES = 3
 _PLAIN_KEY = re.compile(r"[\w.*~@-]{1,60}")
 
 
@@ -52,7 +60,9 @@ class Faults:
         self._name = name
         self.base = base
         self.show_form: Callable[[str], str] = lambda path: ""
-        """Shows what a value looks like, by its dotted path; empty where nobody knows."""
+        """Shows what a value looks like, by its path; empty where nobody knows."""
+        self.find_places: Callable[[str], list[str]] = lambda name: []
+        """Finds the sections that have a key of a name, each by its dotted path; for a key in a wrong place."""
         self._found: list[tuple[int, int, Fault]] = []
 
     def add(self, line: int, column: int, path: str, text: str) -> None:
@@ -108,8 +118,14 @@ class Value:
         self._faults.add(mark.line, mark.column, self.path, text)
 
     def _fault_kind(self, expected: str) -> None:
-        """Note that this is of another kind; show the form of the list that it is in, which tells of its items, too."""
-        form = self._faults.show_form(self.path.partition("[")[0])
+        """Note that this is of another kind; show the form that is read here, or that a blank is missing behind a colon."""
+        plain = self._plain or ""
+        if expected == "a mapping" and (found := _NO_BLANK.fullmatch(plain)):
+            self.fault(
+                f"{show(plain)} has no blank after its colon; expected {found[1]}: {found[2]}"
+            )
+            return
+        form = self._faults.show_form(self.path)
         self.fault(f"expected {expected}, found {self._kind}{form and f'; as in: {form}'}")
 
     def missing(self, key: str, text: str) -> None:
@@ -174,9 +190,24 @@ class Value:
                 continue
             entries[entry.name] = entry
             if known is not None and entry.name not in known:
-                hint = suggest(entry.name, known).strip() or f"known here: {', '.join(known)}"
+                hint = self._find_hint(entry, known)
                 entry.key.fault(f"unknown key; {hint}")
         return list(entries.values())
+
+    def _find_hint(self, entry: "Entry", known: tuple[str, ...]) -> str:
+        """Say where a key belongs that is in another section, or which one is meant."""
+        node = entry.value.node
+        given = (
+            node.value if isinstance(node, yaml.ScalarNode) and len(node.value) < _SHORT else "..."
+        )
+        places = self._faults.find_places(entry.name)[:_PLACES]
+        if places:
+            forms = [
+                f"{': {'.join([*one.split('.'), entry.name])}: {given}{'}' * (one.count('.') + 1)}"
+                for one in places
+            ]
+            return f"it belongs to a section: {' or '.join(forms)}"
+        return suggest(entry.name, known).strip() or f"known here: {', '.join(known)}"
 
     def fields(self, *known: str) -> "Fields":
         """Give a mapping with fixed keys."""
@@ -229,7 +260,12 @@ class Value:
     def _kind(self) -> str:
         if isinstance(self.node, yaml.SequenceNode):
             return "a list"
-        return "a mapping" if self.is_mapping else "nothing" if self.empty else "text"
+        if self.is_mapping or self.empty:
+            return "a mapping" if self.is_mapping else "nothing"
+        plain = self._plain or ""
+        if plain in _JSON_WORDS or _JSON_NUMBER.fullmatch(plain):
+            return f"the word {plain}" if plain in _JSON_WORDS else "a number"
+        return "text"
 
     def _entry(self, key: yaml.Node, value: yaml.Node) -> "Entry | None":
         if not isinstance(key, yaml.ScalarNode):
@@ -325,6 +361,8 @@ def parse_document(text: str, faults: Faults) -> Value | None:
         wrong = "; ".join(part for part in (error.context, error.problem) if part)
         if "'\\t'" in wrong:
             wrong += "; YAML indents with spaces, not with tabs"
+        if wrong.endswith(_AFTER_NO_BLANK) and (line := _find_no_blank(text, error.problem_mark)):
+            wrong += f"; line {line} has no blank after its colon"
         _note(faults, error.problem_mark or error.context_mark, f"not YAML: {wrong[:_MAX_TEXT]}")
     except (ValueError, OverflowError):
         # PyYAML hands an escape above U+10FFFF, or a huge version in %YAML, to chr() and int().
@@ -388,6 +426,13 @@ class _Bounded(yaml.SafeLoader):
             raise _Refused("tags are not read; remove it, and quote text", event)
         if isinstance(event, yaml.ScalarEvent) and _SURROGATE.search(event.value):
             raise _Refused("half of a surrogate pair is no character", event)
+
+
+def _find_no_blank(text: str, mark: _Mark | None) -> int:
+    """Find the line, from 1, before a place where YAML breaks off, that has a key without a blank behind its colon; else 0."""
+    lines = text.splitlines()[: mark.line + 1 if mark else None]
+    found = (at for at in range(len(lines), 0, -1) if _NO_BLANK_LINE.match(lines[at - 1]))
+    return next(found, 0)
 
 
 def _note(faults: Faults, mark: _Mark | None, text: str) -> None:

@@ -7,6 +7,7 @@ declarations (`just reference`). `docs/extending.md` says how to add a key.
 Rules between the keys of one section are in its method `check`, which is given the section as it was written.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -18,6 +19,7 @@ import yaml
 from .document import MAX_BYTES, Fields, Value
 from .parse_values import parse_place
 
+_PATH = re.compile(r"([^.\[]+)(\[\d+\])?(?:\.(.+))?")
 SCALAR: Mapping[str, Any] = {"type": ["string", "number", "boolean"]}
 """JSON Schema of what is read as a text, whatever YAML takes it for."""
 
@@ -61,25 +63,60 @@ def keys_of(section: type) -> Mapping[str, tuple[str, Key]]:
 def show_form(section: type, path: str) -> str:
     """Show in one line what a value of a key looks like: the first of its example, or its keys; empty for a plain one.
 
-    path: dotted names from the section down.
+    path: names from the section down, with a dot between them, and the places of items in brackets.
     """
-    name, _, below = path.partition(".")
-    found = keys_of(section).get(name)
-    if found is None:
+    place = _PATH.fullmatch(path)
+    found = keys_of(section).get(place[1]) if place is not None else None
+    if place is None or found is None:
         return ""
-    key = found[1]
-    if below:
-        inner = show_form(key.section, below) if key.section is not None else ""
-        return inner and f"{name}: {{{inner}}}"
+    name, below, key = place[1], place[3] or "", found[1]
+    if place[2] is None and below:
+        form = show_form(key.section, below) if key.section is not None else ""
+        return form and f"{name}: {{{form}}}"
     if key.example:
-        tree = yaml.safe_load(key.example)
-        first = tree[:1] if isinstance(tree, list) else dict([*tree.items()][:1])
-        shown = yaml.safe_dump(first, default_flow_style=True, sort_keys=False, width=MAX_BYTES)
+        shown = yaml.safe_dump(
+            _choose_example(key.example, re.split(r"[.\[]", below)[0]),
+            default_flow_style=True,
+            sort_keys=False,
+            width=MAX_BYTES,
+        )
         return f"{name}: {shown.strip()}"
     if key.section is None:
         return ""
-    names = [*keys_of(key.section)][:3]
-    return f"{name}: {{{', '.join(f'{one}: ...' for one in names)}}}"
+    inside = keys_of(key.section)
+    forms = [
+        (show_form(key.section, one) if inner.section is None else "") or f"{one}: ..."
+        for one, (_, inner) in [*inside.items()][:3]
+    ]
+    return f"{name}: {{{', '.join(forms)}}}"
+
+
+def _choose_example(example: str, wanted: str) -> Any:
+    """Choose the first entry of an example; of one with the wanted key, that alone and what it is about."""
+    tree = yaml.safe_load(example)
+    if not isinstance(tree, list):
+        return dict([*tree.items()][:1])
+    for item in tree:
+        if isinstance(item, dict) and wanted in item:
+            return [{key: value for key, value in item.items() if key in ("match", wanted)}]
+    return tree[:1]
+
+
+def find_places(section: type, name: str) -> list[str]:
+    """Find the sections inside one, none in a list, that have a key of a name; each by its dotted path."""
+    found = []
+    for at, (_, key) in keys_of(section).items():
+        if key.section is None or not _is_plain_section(key):
+            continue
+        if name in keys_of(key.section):
+            found.append(at)
+        found += [f"{at}.{one}" for one in find_places(key.section, name)]
+    return found
+
+
+def _is_plain_section(key: Key) -> bool:
+    """Say whether the value of a key is one section, and not a list, or something short for one."""
+    return key.section is not None and ref(key.section) in (key.shape, *key.shape.get("anyOf", ()))
 
 
 def read_section[T](section: type[T], value: Value) -> T:

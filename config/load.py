@@ -17,7 +17,7 @@ from pathlib import Path
 from .contradictions import Said, find_contradictions, find_hidden
 from .document import MAX_BYTES, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
-from .key_declarations import keys_of, read_section, show_form
+from .key_declarations import find_places, keys_of, read_section, show_form
 from .parse_values import is_loopback, parse_new_run_name, parse_version, show
 from .schema import (
     CONFIG_VERSION,
@@ -85,6 +85,7 @@ def loads(text: str, name: str = "<string>", base: Path | None = None) -> Config
         raise _too_long(name)
     faults = Faults(name, base)
     faults.show_form = partial(show_form, Config)
+    faults.find_places = _find_places
     value = parse_document(text, faults)
     default = Config()
     config = default if base is None else replace(default, store=base / default.store)
@@ -98,6 +99,12 @@ def loads(text: str, name: str = "<string>", base: Path | None = None) -> Config
         _check_contradictions(value, config)
         faults.raise_any()
     return config
+
+
+def _find_places(name: str) -> list[str]:
+    """Find the sections to which a key belongs that is named as there, or as the flag over it."""
+    of_flag = [key.rpartition(".")[0] for key in FLAGS.get(name, ()) if key.endswith(f".{name}")]
+    return list(dict.fromkeys([*of_flag, *find_places(Config, name)]))
 
 
 def override(config: Config, flags: Mapping[str, object]) -> Config:
@@ -220,7 +227,7 @@ def _between_keys(config: Config) -> list[tuple[str, str]]:
     if not config.runs.tokens and not is_loopback(config.listen.host):
         text = (
             f"{config.listen} can be reached from other machines and runs.tokens is empty, which"
-            " accepts any token, on loopback only; give runs.tokens, or listen on 127.0.0.1"
+            " accepts any token, on loopback only; give runs.tokens, as {RUN: TOKEN}, or listen on 127.0.0.1"
         )
         wrong.append(("listen", text))
     if config.mode is Mode.RECORD:  # else it may name a tape

@@ -567,14 +567,16 @@ def check_json_path(text: str) -> str:
     return text
 
 
-def check_regex(text: str) -> str:
+_VOLATILE = "expected one as 'req_[0-9a-f]+', with a group around the volatile part if that is less"
+_SECRET = "expected one as 'acme_[0-9a-f]{16,}', with a group around the secret where that is less"
+
+
+def check_regex(text: str, expected: str = _VOLATILE) -> str:
     """Give a regular expression as written once it has compiled: RE2's, of at most 1000 characters.
 
-    Raises: ValueError, whose text says what would be right.
+    expected: what would be right.
+    Raises: ValueError, whose text says so.
     """
-    expected = (
-        "expected one as 'req_[0-9a-f]+', with a group around the volatile part if that is less"
-    )
     if not text or len(text) > _MAX_REGEX:
         what = "empty" if not text else f"longer than {_MAX_REGEX} characters"
         raise ValueError(f"{show(text)} is no regular expression: {what}; {expected}")
@@ -667,12 +669,9 @@ def check_secret_regex(text: str) -> str:
 
     Raises: ValueError, whose text says what would be right.
     """
-    check_regex(text)
-    expected = (
-        "expected one as 'acme_[0-9a-f]{16,}', with a group around the secret where that is less"
-    )
+    check_regex(text, _SECRET)
     if compile_regex(text).search(b""):
-        raise ValueError(f"{show(text)} matches an empty text, so all would be secret; {expected}")
+        raise ValueError(f"{show(text)} matches an empty text, so all would be secret; {_SECRET}")
     return text
 
 

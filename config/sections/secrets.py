@@ -1,5 +1,6 @@
 """What holds secrets, and what is kept of them."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +14,7 @@ from ..parse_values import (
     parse_parameter,
     parse_personal_kind,
     parse_secret_format,
+    show,
 )
 
 KEY_VARIABLE = "PLAYHEAD_ENCRYPTION_KEY"
@@ -43,6 +45,16 @@ def _check_one(rule: type, given: Fields) -> None:
         given.value.fault(f"expected exactly one of {', '.join(keys_of(rule))}")
 
 
+def _parse_field(text: str) -> str:
+    """Parse the name of a field of JSON. Raises: ValueError, also for a path, which would be looked for as a name."""
+    if text.startswith(("$.", "$[")):
+        name = re.split(r"[.\[\]'\"]+", text.rstrip("]'\""))[-1]
+        raise ValueError(
+            f"{show(text)} is a path; expected the name of a field, which is found at any depth, as {show(name)}"
+        )
+    return parse_parameter(text)
+
+
 @dataclass(frozen=True, slots=True)
 class RedactRule:
     """A further place that holds a secret: exactly one of these is set."""
@@ -51,7 +63,7 @@ class RedactRule:
     query: str = key("", parse_parameter, "A query key.", start="")
     json: str = key(
         "",
-        parse_parameter,
+        _parse_field,
         "A field of JSON with this name, at any depth, if its value is text.",
         start="",
     )
@@ -92,7 +104,7 @@ class KeepRule:
 
     header: str = key("", parse_field_name, "A header field.", start="")
     query: str = key("", parse_parameter, "A query key.", start="")
-    json: str = key("", parse_parameter, "A field of JSON.", start="")
+    json: str = key("", _parse_field, "A field of JSON.", start="")
     form: str = key("", parse_parameter, "A field of a form.", start="")
     format: str = key(
         "",

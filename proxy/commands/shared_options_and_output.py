@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 DEFAULT_FILE = Path("playhead.yaml")
-_MISNAMED_FILE = Path("playhead.yml")
+_MISNAMED_FILES = tuple(
+    Path(name)
+    for name in ("playhead.yml", "Playhead.yaml", "Playhead.yml", ".playhead.yaml", ".playhead.yml")
+)
 
 
 def options(*names: str) -> Callable[[_F], _F]:
@@ -258,10 +261,11 @@ def _find_file() -> Path | None:
     """Find the configuration of the working folder. Raises: PlayheadError, where one has a name that is not read."""
     if DEFAULT_FILE.exists():
         return DEFAULT_FILE
-    if _MISNAMED_FILE.exists():
+    misnamed = next((one for one in _MISNAMED_FILES if one.exists()), None)
+    if misnamed is not None:
         raise PlayheadError(
-            f"{_MISNAMED_FILE} is not read: the configuration is called {DEFAULT_FILE}",
-            f"rename it, or name it: -c {_MISNAMED_FILE}",
+            f"{misnamed} is not read: the configuration is called {DEFAULT_FILE}",
+            f"rename it, or name it: -c {misnamed}",
         )
     return None
 

@@ -411,16 +411,16 @@ def _read_upstream(path: Path) -> list[bytes]:
     except OSError as error:
         raise EngineError(
             f"cannot read the upstream roots {str(path)!r}: {error.strerror or error}",
-            "Give --upstream-ca a PEM file that can be read.",
+            "Give --upstream-ca, or upstream_ca in the configuration, a PEM file that can be read.",
         ) from error
     except ValueError as error:
         raise EngineError(
             f"the upstream roots {str(path)!r} hold a broken certificate",
-            "Give --upstream-ca a PEM file of certificates.",
+            "Give --upstream-ca, or upstream_ca in the configuration, a PEM file of certificates.",
         ) from error
     if not blocks:
         raise EngineError(
             f"the upstream roots {str(path)!r} hold no certificate",
-            "Give --upstream-ca a PEM file of certificates.",
+            "Give --upstream-ca, or upstream_ca in the configuration, a PEM file of certificates.",
         )
     return blocks

@@ -702,6 +702,13 @@ def test_a_fault_has_its_place_and_says_what_would_be_right(text: str, begins: s
             "classes: {read: ['POST https://search.example.com/query']}",
         ),
         ("upstream_proxy: {no_proxy: a}", "upstream_proxy: {no_proxy: [corp.example.com]}"),
+        ("runs: {tokens: abc}", "runs: {tokens: {support-*: a-long-random-text}}"),
+        ("runs: [a]", "runs: {default: ..., grace: ..., tokens: {support-*: a-long-random-text}}"),
+        ("encrypt: key", "encrypt: {key_file: ...}"),
+        (
+            "ignore: [{match: 'https://a/', header: x}]",
+            "ignore: [{match: 'POST https://api.example.com/*', header: [x-trace-id]}]",
+        ),
     ],
 )
 def test_a_value_of_another_kind_is_shown_the_form_that_is_read(text: str, form: str) -> None:
@@ -715,6 +722,46 @@ def test_a_value_of_another_kind_is_shown_the_form_that_is_read(text: str, form:
 )
 def test_a_form_that_is_shown_is_read(name: str, tmp_path: Path) -> None:
     loads(show_form(Config, name), base=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("mode:record", "1:1: 'mode:record' has no blank after its colon; expected mode: record"),
+        ("runs:\n  grace:5m", "2:3: runs: 'grace:5m' has no blank after its colon; expected grace: 5m"),
+        ("redact:\n- header:x-a", "2:3: redact[0]: 'header:x-a' has no blank after its colon"),
+        ("mode:record\nlisten: a:1", "2:7: not YAML: mapping values are not allowed here; line 1 has no blank"),
+        ("live:\n- match: a\n  reason:r\n  match: b", "4:3: not YAML: while scanning a simple key; could not find expected ':'; line 3 has no blank"),
+        ("live: [https://a.example]", "1:8: live[0]: expected a mapping, found text"),
+        ("live: true", "1:7: live: expected a list, found the word true"),
+        ("limits: 5", "1:9: limits: expected a mapping, found a number"),
+        # a key in another section
+        ("run: mine", "1:1: run: unknown key; it belongs to a section: playback: {run: mine}"),
+        ("runs: {run: mine}", "1:8: runs.run: unknown key; it belongs to a section: playback: {run: mine}"),
+        ("key_file: k", "1:1: key_file: unknown key; it belongs to a section: encrypt: {key_file: k}"),
+        ("tls: {cert: a}", "1:1: tls: unknown key; it belongs to a section: control: {tls: ...}"),
+        ("hosts: [a]", "1:1: hosts: unknown key; it belongs to a section: upstream_proxy: {hosts: ...}"),
+        ("match: a", "1:1: match: unknown key; known here: "),
+        # a path in the place of a name
+        ("redact: [{json: $.user.pin}]", "1:17: redact[0].json: '$.user.pin' is a path; expected the name of a field, "
+         "which is found at any depth, as 'pin'"),
+        ("redact_off: [{json: \"$['pin']\"}]", "1:21: redact_off[0].json: \"$['pin']\" is a path; expected the name of a "
+         "field, which is found at any depth, as 'pin'"),
+        ("redact: [{pattern: '(a'}]", "1:20: redact[0].pattern: '(a' is no regular expression: missing ): (a (patterns are "
+         "RE2's); expected one as 'acme_[0-9a-f]{16,}', with a group around the secret"),
+        ("listen: 0.0.0.0:80", "1:9: listen: 0.0.0.0:80 can be reached from other machines and runs.tokens is empty, which "
+         "accepts any token, on loopback only; give runs.tokens, as {RUN: TOKEN}, or"),
+    ],
+)  # fmt: skip
+def test_a_slip_of_a_beginner_is_told_with_the_form_that_is_meant(text: str, begins: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loads(text, "f")
+    assert str(caught.value.faults[0])[2:][: len(begins)] == begins
+
+
+def test_a_field_of_json_may_begin_with_a_dollar() -> None:
+    """As those of OData do."""
+    assert loads("redact: [{json: $filter}]").redact[0].json == "$filter"
 
 
 def test_a_limit_on_money_needs_prices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,20 +42,22 @@ def test_a_store_that_is_a_file_is_told_as_one(
     assert file.read_text() == "kept"
 
 
+@pytest.mark.parametrize("name", ["playhead.yml", "Playhead.yaml", ".playhead.yaml"])
 @pytest.mark.parametrize(("line", "code"), [("runs", 2), ("record -- true", 2), ("gc", 2)])
 def test_a_configuration_under_another_name_is_not_passed_over(
     line: str,
     code: int,
+    name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Its rules of redaction would not be followed, and nobody would know."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "playhead.yml").write_text('redact: [{json: "$.email"}]\n')
+    (tmp_path / name).write_text("redact: [{json: email}]\n")
     with pytest.raises(SystemExit) as ended:
         main(line.split())
     assert ended.value.code == code
     told = capfd.readouterr().err
-    assert "playhead.yml is not read: the configuration is called playhead.yaml" in told
-    assert "-c playhead.yml" in told
+    assert f"{name} is not read: the configuration is called playhead.yaml" in told
+    assert f"-c {name}" in told
