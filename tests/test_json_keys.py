@@ -81,8 +81,9 @@ _LITERALS = {
     "receipt: branch": ("timeline/receipts/branch.py",),
     "receipt: resume": ("timeline/receipts/resume.py",),
     "receipt: hints": (
-        "timeline/receipts/unmatched_rules.py",
-        "timeline/receipts/unused_ignore_places.py",
+        "timeline/receipts/idle_rules/unmatched_rules.py",
+        "timeline/receipts/idle_rules/unused_ignore_places.py",
+        "timeline/receipts/idle_rules/unused_redact_rules.py",
     ),
     "receipt: determinism": (
         "proxy/determinism/preload_report.py",

@@ -216,6 +216,7 @@ MAY: dict[str, _Is] = {
     "allow_model_drift": _row(_text, _text),
     "limits": _map,
     "rules": _map_of(_PATTERNS),
+    "redacted": _each(_row(_text, _text)),
     "ignored": _each(_row(_text, _map_of(_each(_text)))),
     "snapshot": _text,
     "unfinished": _each(_int),

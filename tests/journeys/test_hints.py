@@ -13,6 +13,7 @@ from playhead.config import (
     IgnoreRule,
     LiveRule,
     Mode,
+    RedactRule,
     parse_match,
 )
 from playhead.tests.support.client import Connection
@@ -37,11 +38,12 @@ async def ask(running: Running, url: str) -> Receipt:
 
 
 async def test_rules_that_matched_nothing_are_hinted_at(tmp_path: Path) -> None:
-    """While recording those of `ignore`; in playback also effects and live rules. Used ones are not."""
+    """While recording those of `ignore` and `redact`; in playback also effects and live rules. Used ones are not."""
     with Origin({"/used": say_yes}) as origin:
         used, idle = f"GET {origin.url}/used", f"GET {origin.url}/idle"
         config = Config(
             store=tmp_path,
+            redact=(RedactRule(query="nonce"), RedactRule(query="nonse"), RedactRule(pattern="zz")),
             ignore=tuple(IgnoreRule(parse_match(text), query=("nonce",)) for text in (used, idle)),
             effects=(EffectRule(parse_match(idle), Answer(200, (), b"")),),
             live=(LiveRule(parse_match(idle), "a test"),),
@@ -50,7 +52,12 @@ async def test_rules_that_matched_nothing_are_hinted_at(tmp_path: Path) -> None:
             recorded = await ask(running, f"{origin.url}/used?nonce=1")
             running.play()
             played = await ask(running, f"{origin.url}/used?nonce=2")
-    assert [(row["key"], row["rule"]) for row in recorded.hints] == [("ignore", idle)]
+    assert [(row["key"], row["rule"]) for row in recorded.hints] == [
+        ("ignore", idle),
+        ("redact", "query nonse"),
+        ("redact", "pattern 2"),
+    ]
+    assert "did you mean 'nonce'?" in recorded.hints[1]["text"]
     assert [(row["key"], row["rule"]) for row in played.hints] == [
         ("ignore", idle),
         ("effects", idle),

@@ -41,7 +41,7 @@ INSIDE = {
     " openai_embeddings openai_responses reader",
     "store": "paths lmdb_keys errors folder_ownership encryption lmdb deltas spill tables maintenance archive store",
     "timeline": "reading receipts checks learning lookup formats archiving rules rewriting steps show state blame cache history diff cost outcomes destinations fleet",
-    "timeline.receipts": "bounded_rows safe_terminal_text unused_ignore_places unmatched_rules effects gaps warnings_and_hints branch resume command tape"
+    "timeline.receipts": "bounded_rows safe_terminal_text idle_rules effects gaps warnings_and_hints branch resume command tape"
     " interventions answers receipt_parts exchange_rows receipt render_text user_notes",
     "addons": "wire order run attempts answer branching deciding websockets websocket recording faults contract serving early_answers record playback bidirectional_streaming control_host"
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop rehearsal",

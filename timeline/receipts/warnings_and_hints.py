@@ -7,8 +7,8 @@ from typing import Any
 from ...tape.exchange import Exchange, RequestClass, VerdictKind
 from ...tape.records.events import Event, EventKind
 from .bounded_rows import BoundedRows, add_row, bound_rows, total_of
+from .idle_rules.unmatched_rules import Hints
 from .safe_terminal_text import titled_rows
-from .unmatched_rules import Hints
 
 _WARNING = 1000
 """Characters of a warning: what was seen, and what to do about it."""
@@ -50,7 +50,9 @@ class Advice:
                 for text in data.get("warnings", ()):
                     self.warn(f"seq {data['seq']}: {text}")
             case EventKind.NOTED:
-                self._unmatched.rules(data.get("rules", {}), data.get("ignored", ()))
+                self._unmatched.rules(
+                    data.get("rules", {}), data.get("ignored", ()), data.get("redacted", ())
+                )
                 if "text" in data:
                     self.warn(data["text"])
 

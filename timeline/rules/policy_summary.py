@@ -10,7 +10,7 @@ from typing import Any
 
 from ...config import Config
 from ...store import RunInfo, Store
-from ..receipts.unmatched_rules import Hints
+from ..receipts.idle_rules.unmatched_rules import Hints
 from .policy_dry_run import DryRunVerdict, Row, dry_run_policy
 
 _SAMPLES = 3

@@ -30,6 +30,9 @@ def note_rules(open_run: OpenRun) -> None:
     rules["faults"] = [
         (rule.match.text, None) for rule in config.faults if open_run.mode in rule.modes
     ]
+    redacted = _list_redacted(config) if open_run.mode is Mode.RECORD else []
+    if redacted:
+        open_run.note(EventKind.NOTED, redacted=redacted)
     if any(rules.values()):
         open_run.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
 
@@ -85,6 +88,17 @@ def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:
         (rule.match.text, {key: names for key in keys if (names := getattr(rule, key))})
         for rule in config.ignore
     ]
+
+
+def _list_redacted(config: Config) -> list[tuple[str, str]]:
+    """Give the key of each rule of `redact`, and the name that it looks for; of a pattern, which may say what is to be hidden, its number."""
+    found = []
+    for at, rule in enumerate(config.redact):
+        for key in ("header", "query", "json", "form"):
+            if name := getattr(rule, key):
+                found.append((key, name))
+        found += [(key, str(at)) for key in ("pattern", "path") if getattr(rule, key)]
+    return found
 
 
 def note_slow(open_run: OpenRun) -> None:

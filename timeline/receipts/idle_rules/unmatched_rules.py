@@ -2,15 +2,16 @@
 
 Only what the run's own requests show, counted from its log when the receipt is made. A rule that matched by its
 pattern is hinted at only for the places of `ignore` that were never there
-(`unused_ignore_places.py`). A run without requests says nothing about rules.
+(`unused_ignore_places.py`), and those of `redact` (`unused_redact_rules.py`), which have no pattern of requests. A run without requests says nothing about rules.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...config import Match, parse_match
-from ..reading.logged_place import split_place, ways_of
+from ....config import Match, parse_match
+from ...reading.logged_place import split_place, ways_of
 from .unused_ignore_places import Find, UnusedRules
+from .unused_redact_rules import UnusedRedactRules
 
 
 class Hints:
@@ -21,10 +22,17 @@ class Hints:
         self._left: dict[tuple[str, str, str | None], Match] = {}
         self._seen: set[tuple[str, str, str]] = set()
         self._unused_rules = UnusedRules()
+        self._unused_redact_rules = UnusedRedactRules()
 
-    def rules(self, noted: Mapping[str, Any], places: Iterable[Any] = ()) -> None:
-        """Take the rules that the run began with, as the log has them: key -> (pattern, the class it is for or None)."""
+    def rules(
+        self, noted: Mapping[str, Any], places: Iterable[Any] = (), redacted: Iterable[Any] = ()
+    ) -> None:
+        """Take the rules that the run began with, as the log has them: key -> (pattern, the class it is for or None).
+
+        redacted: key and name of each rule of `redact`.
+        """
         self._unused_rules.rules(places)
+        self._unused_redact_rules.rules(redacted)
         for key, rules in noted.items():
             for text, only in rules:
                 try:
@@ -35,6 +43,7 @@ class Hints:
     def request(self, data: Mapping[str, Any]) -> None:
         """Take a request of the run, as an intent or verdict tells it."""
         self._unused_rules.request(data, split_place(data["url"]) if self._unused_rules else None)
+        self._unused_redact_rules.request(data)
         asked = data["method"], data["url"], data["request_class"]
         if not self._left or asked in self._seen:
             return
@@ -74,4 +83,8 @@ class Hints:
             }
             for key, text, only in self._left
         ]
-        return idle + self._unused_rules.to_json(find)
+        return [
+            *idle,
+            *self._unused_rules.to_json(find),
+            *self._unused_redact_rules.to_json(find),
+        ]

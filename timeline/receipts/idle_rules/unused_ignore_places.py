@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...config import IgnoreRule, Match, parse_match
-from ...config.parse_values import parse_header_name
-from ...store import LogCorrupt
-from ...tape.exchange import Exchange, RequestClass
+from ....config import IgnoreRule, Match, parse_match
+from ....config.parse_values import parse_header_name
+from ....store import LogCorrupt
+from ....tape.exchange import Exchange, RequestClass
 
 if TYPE_CHECKING:
-    from ...tape.canonical.canonical_request import Rules
+    from ....tape.canonical.canonical_request import Rules
 
 _KEYS = ("json", "header", "query", "form", "regex")
 _LOOKED_AT = 50
@@ -96,7 +96,7 @@ class UnusedRules:
 
 
 def _counts(key: str, name: str) -> bool:
-    from ...tape.headers.compared_fields import is_noise
+    from ....tape.headers.compared_fields import is_noise
 
     return key != "header" or not is_noise(parse_header_name(name).lower().encode())
 
@@ -108,8 +108,8 @@ def _never_matched(match: str, key: str, name: str) -> dict[str, str]:
 
 def _look(rule: _Rule, find: Find) -> None:
     """Strike the places that the requests of a rule had."""
-    from ...tape.canonical.canonical_request import compile_rules
-    from ...tape.canonical.regex_masks import slow
+    from ....tape.canonical.canonical_request import compile_rules
+    from ....tape.canonical.regex_masks import slow
 
     tried: dict[tuple[str, str], Rules] = {}
     none = compile_rules()
@@ -144,8 +144,8 @@ def _is_unclear(exchange: Exchange) -> bool:
 
 
 def _had(exchange: Exchange, without: "Rules", rules: "Rules") -> bool:
-    from ...tape.canonical.canonical_request import canonical
-    from ...tape.canonical.regex_masks import MASK
+    from ....tape.canonical.canonical_request import canonical
+    from ....tape.canonical.regex_masks import MASK
 
     request, kind = exchange.request, exchange.request_class
     plain, masked = canonical(request, kind, without), canonical(request, kind, rules)

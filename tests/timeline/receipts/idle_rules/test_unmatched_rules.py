@@ -9,8 +9,8 @@ from playhead.tape.records.events import Event, EventKind
 from playhead.timeline import Receipt, render_receipt
 from playhead.timeline.reading.logged_place import split_place
 from playhead.timeline.receipts.answers.request_outcomes import Requests
+from playhead.timeline.receipts.idle_rules.unmatched_rules import Hints
 from playhead.timeline.receipts.receipt_parts import Parts
-from playhead.timeline.receipts.unmatched_rules import Hints
 from playhead.timeline.receipts.warnings_and_hints import Advice
 
 RULES: dict[str, Any] = {

@@ -10,7 +10,7 @@ from playhead.store import LogCorrupt
 from playhead.tape.exchange import Exchange, Request, RequestClass
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_exchange
-from playhead.timeline.receipts.unmatched_rules import Hints
+from playhead.timeline.receipts.idle_rules.unmatched_rules import Hints
 
 MATCH = "POST https://api.test/*"
 FORM = {"content-type": "application/x-www-form-urlencoded"}
