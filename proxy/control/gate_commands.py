@@ -95,7 +95,7 @@ def describe_silent(silent: Iterable[str]) -> list[str]:
 def render(held: list[dict[str, Any]], more: int = 0) -> str:
     """List what is held, for a terminal; `more` of it is not in the list."""
     if not held:
-        return "nothing is held"
+        return "nothing is held at a gate"
     document = [*map(_render_one, held), *([f"… and {more} more"] if more else [])]
     return "\n\n".join(document)
 

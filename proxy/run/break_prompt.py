@@ -6,7 +6,7 @@ The command that runs has no standard input then, and not the terminal: both are
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -44,15 +44,15 @@ class BreakPrompt:
         breaks: Breaks,
         stdin: int,
         *,
-        remote: bool,
+        release: Callable[[str], str] | None,
     ) -> None:
         """Ask by lines of a descriptor.
 
-        remote: whether somebody may decide by the control API where nobody is here.
+        release: gives the command by which somebody lets go what has a name, where nobody is here; None where nobody can.
         """
         self._breaks = breaks
         self._stdin = stdin
-        self._remote = remote
+        self._release = release
         self._held: asyncio.Queue[HeldAtBreak] = asyncio.Queue()
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._ended = False
@@ -101,6 +101,8 @@ class BreakPrompt:
             held = await self._held.get()
             if not held.done.is_set():
                 print_status("\n".join(describe(held)))
+                if self._ended:
+                    self._go_on(held)
             while not held.done.is_set():
                 line = await self._next_line(held)
                 if line is not None and not await self._do(held, line):
@@ -126,8 +128,11 @@ class BreakPrompt:
 
     def _go_on(self, held: HeldAtBreak) -> None:
         """Say what happens where nobody is here."""
-        if self._remote:
-            print_status(f"playhead: {held.name} is held until the control API lets it go")
+        if self._release is not None:
+            print_status(
+                f"playhead: {held.name} is held, as standard input has ended; this lets it go, as does the page of"
+                f" `playhead ui --allow-run`:\n  {self._release(held.name)}"
+            )
             return
         print_status("playhead: nobody can be asked: it goes on without breakpoints")
         self._breaks.disable()

@@ -14,8 +14,10 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import quote
 
 from ...addons.run.lifecycle.held_at_breakpoints import Breaks, HeldAtBreak
 from ...addons.run.run_state import OpenRun
@@ -35,6 +37,7 @@ from ...timeline.lookup.missing_exchange_error import no_exchange
 from ...timeline.receipts.command.command_end import find_files
 from ...timeline.receipts.render_text import explain_exit
 from ..capture import KINDS
+from ..control.address import token_path
 from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
@@ -546,14 +549,22 @@ async def _breaking(
         child.send(signal.SIGTERM)
 
     breaks.on_quit = quit_run
-    remote = runtime.config.control.listen is not None and not os.isatty(breaking.stdin)
-    prompt = BreakPrompt(breaks, breaking.stdin, remote=remote)
+    is_remote = runtime.config.control.listen is not None and not os.isatty(breaking.stdin)
+    release = partial(_say_release, runtime) if is_remote else None
+    prompt = BreakPrompt(breaks, breaking.stdin, release=release)
     registry.breaks = breaks
     try:
         async with prompt.asking():
             yield breaks
     finally:
         breaks.disable()
+
+
+def _say_release(runtime: Runtime, name: str) -> str:
+    """Give the command that lets go what is held at a breakpoint."""
+    token = shell_word(str(token_path(runtime.config)))
+    url = f"{runtime.control.url}/v1/breaks/{quote(name, safe='')}/continue"
+    return f'curl -X POST -H "authorization: Bearer $(cat {token})" {url}'
 
 
 def _find_command(child: "_Child") -> list[Process]:

@@ -1,5 +1,6 @@
 """An agent is held at a breakpoint: what it asks is shown, and a line of standard input says what becomes of it."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +79,23 @@ def test_it_is_gone_through_step_by_step(world: World) -> None:
     done = run(world, "what\nstep\ns\nc\n", "--break", "2", "-q")
     assert (done.code, done.held) == (0, ["2", "step", "step"]), done.err
     assert "playhead: expected one of: step (s), continue (c)" in done.err
+
+
+def test_without_lines_the_command_that_lets_it_go_is_said(world: World) -> None:
+    """As in CI: each time that it is held, and the command does so."""
+    told = ["--store", str(world.store), "--no-sandbox", "--break", "2", "--break", "effect", "-q"]
+    words = [*COMMAND, "replay", "tape", *told, "--", sys.executable, *AGENT, world.shop.url]
+    let_go = 0
+    with prepared.start(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr is not None
+        for line in run.stderr:
+            if "curl -X POST" in line:
+                said = subprocess.run(
+                    ["sh", "-c", line], capture_output=True, text=True, timeout=20, check=False
+                )
+                assert '"command": "continue"' in said.stdout, said.stderr
+                let_go += 1
+    assert (run.returncode, let_go) == (0, 2)
 
 
 def test_it_is_given_another_answer(world: World, tmp_path: Path) -> None:

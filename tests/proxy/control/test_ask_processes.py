@@ -32,7 +32,7 @@ async def test_a_process_that_hangs_is_named_and_waited_for_no_longer(tmp_path: 
             assert time.monotonic() - began < _ENOUGH_S
             assert (found.gates, found.breaks, list(found.silent)) == ([], [], [hung.pid])
             listed = await asyncio.to_thread(_command, config)
-            assert (listed.returncode, listed.stdout) == (0, "nothing is held\n")
+            assert (listed.returncode, listed.stdout) == (0, "nothing is held at a gate\n")
             assert f"playhead: process {hung.pid} did not answer" in listed.stderr
             awake, _ = await asyncio.to_thread(find_awake, config, find_addresses(config.store))
             assert [one.url for one in awake] == [api.server.url]

@@ -192,7 +192,7 @@ async def test_a_ruling_by_the_command(tmp_path: Path) -> None:
     """It lists, with hostile text made harmless, rules, and says where there is nothing to rule on."""
     async with holding(tmp_path) as (api, url):
         empty = await asyncio.to_thread(_command, api)
-        assert (empty.returncode, empty.stdout) == (0, "nothing is held\n")
+        assert (empty.returncode, empty.stdout) == (0, "nothing is held at a gate\n")
         asking = _post(api, url, {"note": HOSTILE})
         row = await _held(api)
         listed = await asyncio.to_thread(_command, api)
