@@ -66,6 +66,8 @@ class Imported:
     run: RunInfo
     redacted: int
     """How many of its exchanges held a secret, which is a placeholder now."""
+    name: str
+    """Which it should have."""
 
 
 @dataclass(slots=True)
@@ -173,8 +175,11 @@ class LineImport:
                 )
             )
         made = self._ingest.publish(rows)
-        counts = {run.number: run.redacted for run in self._runs.values()}
-        return [Imported(run, counts[run.number]) for run in made]
+        by_number = {run.number: run for run in self._runs.values()}
+        return [
+            Imported(run, by_number[run.number].redacted, by_number[run.number].name)
+            for run in made
+        ]
 
     def _find(self, name: str) -> _Run:
         run = self._runs.get(name)

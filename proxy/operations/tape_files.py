@@ -4,20 +4,22 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from ...config import Config
 from ...store import RunInfo, Store, StoreError
+from ...store.paths import LOG
 from ...tape.records.codec import BadRecord
-from ...tape.records.tape_file import Kind, read_records
+from ...tape.records.tape_file import MAGIC, Kind, read_records
 from ...tape.shell_words import shell_word
 from ...timeline.formats.tape_file import Progress, export_tape, import_tape, read_row
 from ..progress import ProgressBar
+from ..standard_streams import print_status
 from ..trust.atomic_files import advise_on_target, temporary_sibling
 from ..trust.redaction_and_receipt_keys import open_redaction_key
-from .find_tape import redactor_of
+from .find_tape import redactor_of, say_what_was_there
 from .import_jsonl import Imported, LineImport, import_lines
 from .open_store import open_store
 from .restore_archived import restore_runs
@@ -26,6 +28,7 @@ Export = Callable[[Store, RunInfo, Callable[[bytes], object], Progress], list[Ru
 """Writes a run in some format; gives the runs that were written."""
 _READ_BYTES = 1 << 20
 _PEEKED_BYTES = 64
+_EXPECTED = "expected a file of `playhead export RUN --tape FILE`, or with --jsonl one of exchanges"
 
 
 def export_run(
@@ -66,6 +69,11 @@ def import_file(config: Config, source: Path, limit_bytes: int) -> list[RunInfo]
     Raises: StoreError, naming what is wrong with the file; nothing was imported then.
     """
     with _opened(source) as file:  # before a store is made for nothing
+        if str(source) == "-":
+            raise StoreError(
+                "a tape is read twice, and standard input can be read once",
+                f"give a file: {_EXPECTED}",
+            )
         begin = file.peek(_PEEKED_BYTES).lstrip() if isinstance(file, io.BufferedReader) else b""
         if begin[:1] == b"<":
             raise StoreError(
@@ -82,8 +90,29 @@ def import_file(config: Config, source: Path, limit_bytes: int) -> list[RunInfo]
                 f"{str(source)!r} is no tape; it looks like exchanges as JSON lines",
                 f"nothing was imported; import them with: playhead import --jsonl {shell_word(str(source))}",
             )
-    with open_store(config) as store, ProgressBar("importing") as progress:
-        return import_tape(store, lambda: _pieces(source), limit_bytes, progress)
+        if not MAGIC.startswith(begin[: len(MAGIC)]) or not begin:
+            what = "it is empty" if not begin else "it does not begin as one"
+            raise StoreError(
+                f"{str(source)!r} is no tape: {what}; {_EXPECTED}", "nothing was imported"
+            )
+    with open_store(config) as store:
+        with ProgressBar("importing") as progress:
+            made = import_tape(store, lambda: _pieces(source), limit_bytes, progress)
+        wanted = _read_first_name(source)
+        _say_what_was_there(store, [(wanted, one) for one in made[:1]])
+        return made
+
+
+def _say_what_was_there(store: Store, made: Iterable[tuple[str, RunInfo]]) -> None:
+    for wanted, info in made:
+        if text := say_what_was_there(store, wanted, info):
+            print_status(text)
+
+
+def _read_first_name(source: Path) -> str:
+    """Read the name of the first run of a tape file."""
+    first = next(read_records(_pieces(source)))
+    return str(read_row(first.data).id)
 
 
 def may_hold(source: Path, run: str) -> bool:
@@ -111,7 +140,9 @@ def import_jsonl(config: Config, source: Path, run: str | None) -> list[Imported
 
         with open_store(config) as store, store.ingest() as ingest:
             into = LineImport(store, ingest, config, lambda: redactor_of(config, key), default)
-            return import_lines(file, into, lambda done: progress(done, total))
+            made = import_lines(file, into, lambda done: progress(done, total))
+            _say_what_was_there(store, [(one.name, one.run) for one in made])
+            return made
 
 
 @contextlib.contextmanager
@@ -121,8 +152,17 @@ def _opened(source: Path) -> Iterator[BinaryIO]:
         return
     try:
         file = source.open("rb")
-    except OSError as error:  # a folder, too, is refused as it is opened
-        raise StoreError(f"cannot read {str(source)!r}: {error.strerror or error}") from error
+    except IsADirectoryError:
+        if (source / LOG).exists():
+            raise StoreError(
+                f"{str(source)!r} is a store, and no file",
+                f"look at it with --store {shell_word(str(source))}, or export a run of it: playhead export RUN --tape FILE",
+            ) from None
+        raise StoreError(f"{str(source)!r} is a folder", _EXPECTED) from None
+    except OSError as error:
+        raise StoreError(
+            f"cannot read {str(source)!r}: {error.strerror or error}", _EXPECTED
+        ) from error
     with file:
         yield file
 

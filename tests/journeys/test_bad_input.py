@@ -157,8 +157,17 @@ WRONG: dict[str, tuple[int, str, str]] = {
     "import --store {good} {page.html}": (2, "it looks like a page", "playhead export RUN --tape"),
     "import --store {good} {garbage.pem}": (
         2,
-        "no tape that can be read: it does not begin as a tape does\n",
+        "is no tape: it does not begin as one; expected a file of `playhead export RUN --tape FILE`",
         "nothing was imported",
+    ),
+    "import --store {good} {none}": (2, "No such file or directory", "playhead export RUN --tape"),
+    "import --store {good} {good}": (2, "is a store, and no file", "look at it with --store"),
+    "import --store {good} {garbage_CA}": (2, "is a folder", "playhead export RUN --tape FILE"),
+    "import --store {good} --jsonl {good}": (2, "is a store, and no file", "--store"),
+    "import --store {good} -": (
+        2,
+        "a tape is read twice, and standard input can be read once",
+        "give a file",
     ),
     "serve --store {good} --mode playback --run tabe": (2, "unknown run 'tabe'", "nearest: tape"),
     "replay tape --store {good} --allow-model-drift gpt-5 -- true": (

@@ -102,7 +102,7 @@ def test_a_playback_brings_its_tape(recorded: Path, tmp_path: Path) -> None:
     file = tmp_path / "played.tape"
     assert run("export", "night@1", "--tape", file, "--store", recorded).exit_code == 0
     again = run("import", file, "--store", recorded, "--json")
-    assert [row["id"] for row in json.loads(again.output)] == ["night~2", "night~2@1"]
+    assert [row["id"] for row in json.loads(again.stdout)] == ["night~2", "night~2@1"]
     with Store.open(recorded, readonly=True) as store:
         assert store.runs.get("night~2@1").parent == "night~2"
         assert store.runs.get("night~2@1").parent_number == store.runs.get("night~2").number
@@ -701,7 +701,35 @@ def test_a_folder_is_no_file_to_import(tmp_path: Path, flags: list[str]) -> None
     store = str(tmp_path / "store")
     done = CliRunner().invoke(cli, ["import", *flags, "--store", store, str(tmp_path)])
     assert isinstance(done.exception, PlayheadError | SystemExit)
-    assert "Is a directory" in done.output + str(done.exception)
+    assert f"{str(tmp_path)!r} is a folder" in str(done.exception)
+
+
+def test_what_was_there_already_is_said(recorded: Path, tmp_path: Path) -> None:
+    """The same recording, whose copy is played from then on; or another one of the name. Not in another store."""
+    tape, other = tmp_path / "night.tape", tmp_path / "two"
+    run("export", "night", "--tape", tape, "--store", recorded)
+    assert run("import", tape, "--store", other).stderr == ""
+    told = run("import", tape, "--store", other).stderr
+    assert (
+        "the recording 'night' of this store is the same; it was imported again, as 'night~2'"
+        in told
+    )
+    assert "which `replay night` plays now (playhead erase 'night~2' removes it)" in told
+    third = tmp_path / "three"
+    with Store.open(third) as store:
+        record_run(store, "night", [ask()])
+    told = run("import", tape, "--store", third).stderr
+    assert "the name 'night' was taken; imported as 'night~2'" in told
+    assert "plays now" not in told  # the one that was there is newer
+
+
+def test_lines_of_a_name_that_was_taken_say_so(tmp_path: Path) -> None:
+    """Without times of their own they are no recording that was there."""
+    path, file = tmp_path / "store", tmp_path / "t.jsonl"
+    file.write_text(line("https://a.test/", "yes"))
+    run("import", "--jsonl", file, "--store", path)
+    told = run("import", "--jsonl", file, "--store", path).stderr
+    assert "the name 't' was taken; imported as 't~2', which `replay t` plays now" in told
 
 
 def test_the_newest_is_the_one_that_began_last(tmp_path: Path) -> None:
