@@ -22,15 +22,25 @@ class StoreError(PlayheadError):
     """The store cannot do what was asked."""
 
 
+def _is_store(path: Path) -> bool:
+    try:
+        return (path / LOG / DATA).is_file()
+    except OSError:
+        return False
+
+
 class NoStore(StoreError):
     """There is no store in a folder."""
 
     def __init__(self, path: Path) -> None:
-        """Say so; name the store inside, where the folder that has it was named."""
-        inside = path / _USUAL
+        """Say so; name the store inside, where the folder that has it was named, and the one of a folder above, where none was."""
         advice = "record a run first (`playhead record -- COMMAND`), or name another with --store"
-        if (inside / LOG / DATA).is_file():
+        if _is_store(inside := path / _USUAL):
             advice = f"one is in it: --store {inside}"
+        elif path.name == _USUAL:
+            above = (folder / _USUAL for folder in path.absolute().parent.parents)
+            found = next(filter(_is_store, above), None)
+            advice = f"one is in a folder above: --store {found}" if found is not None else advice
         super().__init__(f"no store at {path}", advice)
 
 
@@ -56,6 +66,8 @@ class UnknownRun(StoreError):
         """
         listed = "`playhead runs` lists all"
         hint = f"nearest: {', '.join(nearest)}; {listed}" if nearest else listed
+        if name.isdecimal() and not nearest:
+            hint = f"a step is no run: `playhead show RUN {name}` shows it; {listed}"
         super().__init__(
             f"unknown run {name!r}", "the store holds no runs yet" if is_empty else hint
         )

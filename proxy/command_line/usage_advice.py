@@ -136,12 +136,28 @@ def advise(error: click.UsageError) -> str:
     if isinstance(error, click.BadOptionUsage) and told.endswith("requires an argument."):
         option = _list_flags(ctx).get(error.option_name)
         return f"Expected: {error.option_name} {option.make_metavar(ctx)}" if option else ""
+    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+        return _explain_value(error)
     if not told.startswith("Missing "):
         return ""
     param = error.param if isinstance(error, click.MissingParameter) else None
     if ctx.command.name in _EXAMPLES:
         return f"As in: {_EXAMPLES[ctx.command.name]}"
     return "`playhead runs` lists the runs." if param and param.type.name == "run" else ""
+
+
+def _explain_value(error: click.BadParameter) -> str:
+    """Say what a number may be, or which word was meant."""
+    kind = error.param.type if error.param is not None else None
+    if isinstance(kind, click.IntRange):
+        least = "" if kind.min is None else f" from {kind.min}"
+        most = "" if kind.max is None else f" to {kind.max}"
+        return f"Expected a whole number{least}{most}."
+    typed = re.search(r"'(.+?)' is not one of", error.message)
+    if isinstance(kind, click.Choice) and typed is not None:
+        near = difflib.get_close_matches(typed[1], [str(one) for one in kind.choices], 1)
+        return f"Did you mean {near[0]!r}?" if near else ""
+    return ""
 
 
 def _explain_surplus(ctx: click.Context, words: str) -> str:

@@ -138,6 +138,8 @@ WRONG: dict[str, tuple[int, str, str]] = {
     # runs
     "runs --store {file}": (2, "is a file; expected a folder", "name a folder with --store"),
     "show --store {good} tabe": (2, "unknown run 'tabe'", "nearest: tape"),
+    "show --store {good} 12": (2, "unknown run '12'", "`playhead show RUN 12` shows it"),
+    "destinations --store {good} --since 30": (2, "--since: '30' has no unit", "30d or 12h"),
     "receipt --store {good} tep": (2, "unknown run 'tep'", "nearest: tape"),
     "seal --store {good} xtape": (2, "unknown run 'xtape'", "nearest: tape"),
     "show --store {good} tape 999": (2, "run 'tape' holds no exchange 999", "show tape"),

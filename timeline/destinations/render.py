@@ -13,9 +13,13 @@ _AGENTS = 5
 
 
 def render_destinations(found: Iterable[Destination]) -> Iterator[str]:
-    """Give the lines of a listing."""
+    """Give the lines of a listing; one that says so where there is none."""
+    listed = list(found)
+    if not listed:
+        yield "nothing was sent to any host"
+        return
     yield f"{'HOST':<{_HOST}} {'REQUESTS':>8} {'SENT':>8} {'RECEIVED':>8} FIRST SEEN"
-    for one in found:
+    for one in listed:
         host = fit(one.host, _HOST)
         host += " " * (_HOST - columns(host))
         began = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.first_ns / 1e9))

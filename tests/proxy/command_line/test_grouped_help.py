@@ -124,6 +124,13 @@ def test_a_line_of_help_is_whole(command: click.Command) -> None:
         ("note mine --seq x hi", 2, "'--seq': 'x' is no step of a run: expected its SEQ, as 7; "),
         ("note mine --seq 0 hi", 2, "--seq: a SEQ counts from 1"),
         ("show mine x", 2, "or SEQ.PART of a WebSocket, as 7.2; `playhead show mine` lists them"),
+        # a value that is none
+        ("ui --port x", 2, "'x' is not a valid integer range. Expected a whole number from 0 to 65535."),
+        ("import --max-gib x a", 2, "Expected a whole number from 1."),
+        ("branch r --at 1 --times 0 -- true", 2, "1<=x<=1000. Expected a whole number from 1 to 1000."),
+        ("gates aprove x", 2, "'deny'. Did you mean 'approve'?"),
+        ("show r --graph mermiad", 2, "Did you mean 'mermaid'?"),
+        ("show r --graph svg", 2, "'svg' is not one of 'mermaid', 'dot'.\n"),
         # a word too many
         ("runs base", 2, "extra argument (base). `runs` takes no name: `playhead show base` shows a run, "
          "and `playhead runs --grep base` searches all"),

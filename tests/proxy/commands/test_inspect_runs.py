@@ -35,6 +35,27 @@ def test_the_store_in_the_folder_that_was_named_is_named(
     assert f"one is in it: --store {tmp_path / '.playhead'}" in said.out + said.err
 
 
+@pytest.mark.parametrize("words", [["runs"], ["show", "mine"], ["verify"]])
+def test_the_store_of_a_folder_above_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    words: list[str],
+) -> None:
+    """Whoever is in a folder of the project means that one; another that was named is not guessed at."""
+    Store.open(tmp_path / ".playhead").close()
+    (tmp_path / "src" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "src" / "deep")
+    with pytest.raises(SystemExit):
+        main(words)
+    said = capfd.readouterr()
+    assert f"one is in a folder above: --store {tmp_path / '.playhead'}" in said.out + said.err
+    with pytest.raises(SystemExit):
+        main([*words, "--store", "other"])
+    said = capfd.readouterr()
+    assert "a folder above" not in said.out + said.err
+
+
 @pytest.mark.parametrize("words", [["runs"], ["show", "mine"], ["record", "--", "true"]])
 def test_a_working_folder_that_is_gone_is_told_of(
     tmp_path: Path,

@@ -155,3 +155,8 @@ async def test_personal_data_is_counted_however_a_client_writes_it(tmp_path: Pat
         "form.test": {"phone": 1, "email": 1},
         "json.test": {"email": 3},
     }
+
+
+def test_an_empty_listing_says_so() -> None:
+    """And has no head."""
+    assert list(render_destinations([])) == ["nothing was sent to any host"]
