@@ -206,13 +206,15 @@ def contracts(
 ) -> int:
     """List contract violations in a run. Exits with 1 if there are any."""
     from ...timeline.rules.contract_violations import render_found
-    from ..operations.policy_dry_run import list_found
+    from ..operations.policy_dry_run import list_found, say_unchecked
 
-    found = list_found(reading(config_file, store), run, rules)
+    config = reading(config_file, store)
+    found = list_found(config, run, rules)
     if as_json:
         print_list(asdict(row) for row in found)
     else:
-        click.echo(render_found(run, found))
+        unchecked = "" if found else say_unchecked(config, run, rules)
+        click.echo(render_found(run, found, unchecked))
     return 1 if any(row.violations for row in found) else 0
 
 

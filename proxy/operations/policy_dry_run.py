@@ -4,9 +4,10 @@ from pathlib import Path
 
 from ...config import Config, load
 from ...store import StoreError
+from ...tape.contracts.applicable_contracts import Contracts
 from ...timeline.reading.contract_row import ContractRow
 from ...timeline.rules.contract_recheck import recheck_contracts
-from ...timeline.rules.contract_violations import found_in
+from ...timeline.rules.contract_violations import began_with_contracts, found_in
 from ...timeline.rules.policy_dry_run import PolicyDryRun, dry_run_policy
 from ...timeline.rules.policy_summary import PolicySummary
 from ..progress import ProgressBar
@@ -53,6 +54,20 @@ def summarise_runs(config: Config, since_ns: int, file: Path) -> PolicySummary:
                 summary.add(store, run)
                 progress(number, len(runs))
         return summary
+
+
+def say_unchecked(config: Config, name: str, file: Path | None) -> str:
+    """Say that no contract was there to be broken; empty where there was one.
+
+    Raises: ConfigError; UnknownRun; LogCorrupt; StoreError, where there is no store.
+    """
+    if file is not None:
+        is_checked = Contracts.of(load(file)) is not None
+        return "" if is_checked else f"nothing was checked: {file} has no contracts"
+    with open_store(config, readonly=True) as store:
+        if began_with_contracts(store, store.runs.get(name)):
+            return ""
+    return "no violation was noted, and it began without rules of `contracts`; --with FILE tries those of another file"
 
 
 def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow]:

@@ -462,6 +462,13 @@ async def test_what_was_found_can_be_looked_at(
     file.write_text("contracts: []\n")
     assert run("contracts", "tape", "--with", str(file)) == (
         0,
+        f"tape: nothing was checked: {file} has no contracts\n",
+    )
+    file.write_text(
+        f"contracts: [{{match: 'GET {origin.url}/nosuch', request: {{type: object}}}}]\n"
+    )
+    assert run("contracts", "tape", "--with", str(file)) == (
+        0,
         "tape: every checked message follows its contract\n",
     )
 

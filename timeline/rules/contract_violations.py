@@ -23,8 +23,25 @@ def found_in(store: Store, run: RunInfo, seq: int | None = None) -> list[Contrac
     ]
 
 
-def render_found(run: str, rows: Sequence[ContractRow]) -> str:
-    """Show what was found; one line where nothing was."""
+def began_with_contracts(store: Store, run: RunInfo) -> bool:
+    """Say whether a run began with rules of `contracts`; a request may have declared what its model's answer is to be, all the same.
+
+    Raises: LogCorrupt.
+    """
+    return any(
+        event.data.get("rules", {}).get("contracts")
+        for event in store.events.all(run)
+        if event.kind is EventKind.NOTED
+    )
+
+
+def render_found(run: str, rows: Sequence[ContractRow], unchecked: str = "") -> str:
+    """Show what was found; one line where nothing was.
+
+    unchecked: why nothing, or little, was checked.
+    """
+    if not rows and unchecked:
+        return f"{plain(run)}: {plain(unchecked)}"
     count = sum(row.count for row in rows)
     if not rows:
         return f"{plain(run)}: every checked message follows its contract"
