@@ -222,9 +222,7 @@ def test_modes_are_compared_where_the_umask_is_the_same(
         for mode in ("644", "666", "600", "755"):
             receipt.unlink()
             asked = ["replay", *words, *flags, "--compare", "files", "r", "--", *program, mode]
-            again = subprocess.run(
-                [*COMMAND, *asked], cwd=work, umask=umask, capture_output=True, check=False
-            )
+            again = prepared.run([*COMMAND, *asked], cwd=work, umask=umask)
             assert receipt.is_file(), again.stderr
             told = json.loads(receipt.read_text())
             seen[umask, mode] = [

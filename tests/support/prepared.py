@@ -89,7 +89,7 @@ def start(
 
     command: forked if it is `playhead`, or `python -m MODULE ...` or `python SCRIPT ...` with imports.
     imports: modules that are there when the program begins; those of `playhead` need not be named.
-    options: of Popen that have to do with files, environment, folder and process group.
+    options: of Popen that have to do with files, environment, folder, umask and process group.
     """
     words = list(map(str, command))
     if tuple(words[:3]) == OURS:
@@ -154,11 +154,12 @@ class _Forked(subprocess.Popen[Any]):
     def _execute_child(self, args: list[str], *given: Any) -> None:
         # As CPython 3.12 to 3.14 call it.
         _, _, _, _, cwd, env, _, _, _, *pipes = given[:15]
-        new_session, process_group = given[-2:]
+        umask, new_session, process_group = given[-3:]
         order = {
             "words": args[1:],
             "environment": dict(os.environ if env is None else env),
             "folder": str(cwd or os.getcwd()),
+            "umask": umask,
             "new_session": new_session,
             "process_group": process_group,
         }
@@ -399,6 +400,8 @@ def _become(order: dict[str, Any], files: list[int]) -> list[str]:
     for file in files:
         os.close(file)
     os.chdir(order["folder"])
+    if order["umask"] >= 0:
+        os.umask(order["umask"])
     os.environ.clear()
     os.environ.update(order["environment"])
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
