@@ -12,11 +12,12 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-from aiohttp import web
+from typing import TYPE_CHECKING, Any
 
 from .refund_agent import CHAT, send_by_urllib
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 KINDS = ("reads", "talk", "choice")
 """Those whose tapes alone can tell."""
@@ -39,8 +40,10 @@ class World:
         told = repr((self.seed, self.kind, *parts)).encode()
         return hashlib.blake2b(told, digest_size=5).hexdigest()
 
-    async def serve(self, request: web.Request) -> web.Response:
+    async def serve(self, request: "web.Request") -> "web.Response":
         """Answer as the services do."""
+        from aiohttp import web  # which the agent does without: it would take most of its start
+
         asked = json.loads(await request.read() or b"null")
         if request.path == CHAT:
             return web.json_response(self._model(asked["messages"]))

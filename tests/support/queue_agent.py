@@ -7,10 +7,12 @@ python -m playhead.tests.support.queue_agent URL race      reads two things at o
 import asyncio
 import sys
 import threading
-
-from aiohttp import web
+from typing import TYPE_CHECKING
 
 from .refund_agent import send_by_urllib
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 _LATER_S = 0.4
 
@@ -22,8 +24,10 @@ class Services:
         self.orders = [7, 8]
         self._second_came = asyncio.Event()
 
-    async def serve(self, request: web.Request) -> web.Response:
+    async def serve(self, request: "web.Request") -> "web.Response":
         """Answer as the services do."""
+        from aiohttp import web  # which the agent does without: it would take most of its start
+
         if request.path == "/queue":
             return web.json_response({"order": self.orders.pop(0) if self.orders else None})
         if request.path == "/first":

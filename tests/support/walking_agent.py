@@ -8,11 +8,12 @@ It leaves a file in its folder, and ends with 4 where it finds one.
 import json
 import sys
 from pathlib import Path
-from typing import Any
-
-from aiohttp import web
+from typing import TYPE_CHECKING, Any
 
 from .refund_agent import CHAT, send_by_urllib
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 
 def step(number: int, last: str) -> dict[str, Any]:
@@ -30,8 +31,10 @@ def say(text: str) -> dict[str, Any]:
     return {**head, "choices": [choice], "usage": usage}
 
 
-async def serve(request: web.Request) -> web.Response:
+async def serve(request: "web.Request") -> "web.Response":
     """Answer as the model does: `bad` where it is asked to be creative."""
+    from aiohttp import web  # which the agent does without: it would take most of its start
+
     asked = json.loads(await request.read())
     was_bad = "bad" in asked["messages"][0]["content"]
     return web.json_response(say("bad" if asked.get("temperature") or was_bad else "other"))
