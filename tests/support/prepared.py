@@ -49,8 +49,21 @@ FOR_OURS = (
     "playhead.timeline.rules.reindex",
     "playhead.timeline.learning.render_text",
     "playhead.timeline.checks.secrets",
+    "playhead.proxy.looking_back.show",
+    "playhead.proxy.run_again.branch",
+    "playhead.timeline.diff.diff_json",
+    "playhead.timeline.diff.render",
+    "playhead.timeline.show.run_tree",
+    *("lmdb._envid", "encodings.utf_16_be", "cryptography.hazmat.backends.openssl.backend"),
 )
 """What `playhead` has imported; programs of the tests that use much of it are forked from the same template."""
+FOR_PAGES = (
+    *FOR_OURS,
+    "aiohttp.web",
+    "genai_prices.data_snapshot",
+    "playhead.tests.support.warm_pages",
+)
+"""What `playhead ui` has imported once it has shown a run; no other command has, and none is to look at all of those files."""
 HTTPX = ("httpx", "certifi", "encodings.idna", "httpcore._sync.http11", "httpcore._sync.http2")
 """What httpx has imported when its first request has come back."""
 MCP = (
@@ -93,7 +106,7 @@ def start(
     """
     words = list(map(str, command))
     if tuple(words[:3]) == OURS:
-        imports = FOR_OURS
+        imports = FOR_PAGES if "ui" in words[3:5] else FOR_OURS
     if (
         not imports
         or words[0] != sys.executable

@@ -5,17 +5,17 @@ import gc
 import playhead.proxy.run.early
 import playhead.proxy.run.launcher
 from playhead.config import Config
+from playhead.config.profiles.shipped_profiles import shipped_profiles
 from playhead.proxy.sandbox.filesystem import named_pipes
 from playhead.tape.classify.by_method_and_url import classify
 from playhead.tape.redaction.redactor import Redactor
-from playhead.web import render
 
 # Every pattern of the shipped rules is compiled.
 classify("POST", "https", "host.test", 443, "/path", Config().classes)
 # The search of secrets is compiled: every proxy would do so at its start, for half of the CPU of a short replay.
 Redactor.prepare()
-# The templates of the page are compiled, for a second that each `playhead ui` would take.
-render.warm_up()
+# The profiles of clients are read: every command that runs another one would read them.
+shipped_profiles()
 
 # As in tests: see conftest.py. What is forked lives for a second.
 gc.set_threshold(50_000, 20, 100)
