@@ -61,6 +61,8 @@ FOR_PAGES = (
     *FOR_OURS,
     "aiohttp.web",
     "genai_prices.data_snapshot",
+    "playhead.proxy.pages.application",
+    "playhead.proxy.pages.server",
     "playhead.tests.support.warm_pages",
 )
 """What `playhead ui` has imported once it has shown a run; no other command has, and none is to look at all of those files."""

@@ -1,12 +1,16 @@
 """What a process of ours makes with its first request: where they are forked this is imported, and it is made once."""
 
 import gc
+import os
+from pathlib import Path
 
 import playhead.proxy.run.early
 import playhead.proxy.run.launcher
 from playhead.config import Config
 from playhead.config.profiles.shipped_profiles import shipped_profiles
+from playhead.proxy.run import tampering
 from playhead.proxy.sandbox.filesystem import named_pipes
+from playhead.proxy.sandbox.filesystem.playhead_startup_paths import find_startup_places
 from playhead.tape.classify.by_method_and_url import classify
 from playhead.tape.redaction.redactor import Redactor
 
@@ -16,6 +20,9 @@ classify("POST", "https", "host.test", 443, "/path", Config().classes)
 Redactor.prepare()
 # The profiles of clients are read: every command that runs another one would read them.
 shipped_profiles()
+
+# What the libraries of this process need is read: it is the same in all that are forked.
+find_startup_places(os.environ)
 
 # As in tests: see conftest.py. What is forked lives for a second.
 gc.set_threshold(50_000, 20, 100)
@@ -49,3 +56,31 @@ class _BriefSearch:
 # in each of some hundred replays; what is forked is so with reduced counts alone.
 playhead.proxy.run.early.Search = _BriefSearch  # type: ignore[assignment, attr-defined]  # imported there, not exported
 named_pipes.MOST_AGAIN_S = _AGAIN_S
+
+
+_look = tampering._look
+
+
+def _state(path: Path | str) -> tuple[int, ...]:
+    found = os.stat(path)
+    times = found.st_mtime_ns, found.st_ctime_ns
+    return found.st_dev, found.st_ino, found.st_size, found.st_nlink, *times
+
+
+# Each run hashes Playhead's own thousand files before its command and after it. Here they are hashed once, and again
+# where anything about one of them is other than it was then.
+_HASHED = {path: (_state(path), _look(path, content=True)) for path in tampering._package_files()}
+
+
+def _look_again(path: Path | str, *, content: bool) -> tampering._Place | None:
+    known = _HASHED.get(path) if content and isinstance(path, str) else None
+    if known is not None:
+        try:
+            if known[0] == _state(path):
+                return known[1]
+        except OSError:
+            pass
+    return _look(path, content=content)
+
+
+tampering._look = _look_again
