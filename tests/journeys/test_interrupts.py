@@ -6,11 +6,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from playhead.proxy.commands import COMMANDS
 from playhead.store import Store
+from playhead.tests.support import prepared
 from playhead.tests.support.process import Serve, playhead, playhead_anew
 from playhead.tests.support.recordings import ask, record_run
 
@@ -28,6 +30,7 @@ AT_PROGRESS = {
     "reindex": ("reindex", "--store", "store", "mine"),
 }
 """Commands that work long; each reports its progress."""
+_PIPES: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +56,18 @@ def interrupt(
     words: Sequence[str], cwd: Path, until: str = "", *, feed: str = ""
 ) -> tuple[int, str]:
     """Run a command until it prints this, or has read nearly all of that; send SIGINT, and give its exit code and what it said."""
-    with subprocess.Popen(
-        words,
-        cwd=cwd,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell that starts the tests in the background has them ignore SIGINT.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
+    if words[:3] == HELD:  # which itself has SIGINT heard
+        started = prepared.start(words, imports=prepared.FOR_OURS, cwd=cwd, text=True, **_PIPES)
+    else:
+        started = subprocess.Popen(
+            words,
+            cwd=cwd,
+            text=True,
+            # A shell that starts the tests in the background has them ignore SIGINT.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            **_PIPES,
+        )
+    with started as process:
         try:
             assert process.stdin is not None
             assert process.stdout is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 import sys
 import threading
 
@@ -20,5 +21,7 @@ def _hold(self: ProgressBar, done: int, of: int) -> None:
 
 
 if __name__ == "__main__":
+    # A shell that starts the tests in the background has them, and us, ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     ProgressBar.__call__ = _hold  # type: ignore[method-assign]
     main(sys.argv[1:])

@@ -1,6 +1,6 @@
 """Long runs come in windows: what is sent, what a browser holds and how much a page has do not grow with the run.
 
-With PLAYHEAD_FULL=1 the longest run has 100,000 exchanges, else 2,000.
+With PLAYHEAD_FULL=1 the longest run has 100,000 exchanges, else 1,200.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from playhead.tests.web.cases.checks import check_quiet
 from playhead.tests.web.cases.long_store import EFFECT_EVERY, RUN, write_long_store
 from playhead.tests.web.cases.page_process import Ui, path_of
 
-SHORT, LONG = (1_000, 100_000) if FULL else (1_000, 2_000)
+SHORT, LONG = (1_000, 100_000) if FULL else (600, 1_200)
 MOST_SENT = 300_000
 MOST_HEAP = 80_000_000
 MOST_WINDOW = 256 * 1024

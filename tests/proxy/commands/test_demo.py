@@ -115,21 +115,24 @@ def test_a_story_that_goes_as_told_ends_with_0(stand_in: list[str], tmp_path: Pa
     assert [path.name for path in store.iterdir()] == ["said"]
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("openai") is None, reason="needs openai, which is not installed"
-)
-def test_the_story_goes_as_told_with_the_command_itself(tmp_path: Path) -> None:
-    """It is the first that people run."""
-    out = io.StringIO()
-    assert demo.run_demo(tmp_path / "store", out=out) == 0, out.getvalue()
-
-
 class _Prepared:
-    """What the demo takes of `subprocess`, with fakes that start quickly."""
+    """What the demo takes of `subprocess`, with fakes and commands that start quickly."""
 
     DEVNULL, PIPE, TimeoutExpired = subprocess.DEVNULL, subprocess.PIPE, subprocess.TimeoutExpired
 
     Popen = staticmethod(partial(prepared.start, imports=("aiohttp.web",)))
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("openai") is None, reason="needs openai, which is not installed"
+)
+def test_the_story_goes_as_told_with_the_command_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the first that people run."""
+    monkeypatch.setattr(demo, "subprocess", _Prepared)
+    out = io.StringIO()
+    assert demo.run_demo(tmp_path / "store", out=out) == 0, out.getvalue()
 
 
 @pytest.mark.parametrize(
