@@ -45,14 +45,23 @@ def _check_one(rule: type, given: Fields) -> None:
         given.value.fault(f"expected exactly one of {', '.join(keys_of(rule))}")
 
 
+_TOP = re.compile(r"\$\.[\w-]+")
+"""A path that leads to a field at once."""
+
+
 def _parse_field(text: str) -> str:
-    """Parse the name of a field of JSON. Raises: ValueError, also for a path, which would be looked for as a name."""
-    if text.startswith(("$.", "$[")):
+    """Parse the name of a field of JSON, or `$.NAME`. Raises: ValueError, also for a longer path, which would be looked for as a name."""
+    if text.startswith(("$.", "$[")) and _TOP.fullmatch(text) is None:
         name = re.split(r"[.\[\]'\"]+", text.rstrip("]'\""))[-1]
         raise ValueError(
             f"{show(text)} is a path; expected the name of a field, which is found at any depth, as {show(name)}"
         )
     return parse_parameter(text)
+
+
+def field_of(rule: "RedactRule | KeepRule") -> str:
+    """Give the name of the field of JSON, or of a form, that a rule is about; empty where it is about none."""
+    return rule.form or (rule.json[2:] if _TOP.fullmatch(rule.json) else rule.json)
 
 
 @dataclass(frozen=True, slots=True)

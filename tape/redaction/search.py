@@ -25,6 +25,7 @@ from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ...config.parse_values import compile_regex
 from ...config.schema import KeepRule, RedactRule
+from ...config.sections.secrets import field_of
 from ..exchange import PIECE, UNSEARCHED
 from ..records.redacted_value_spelling import in_base64, tell_place
 from .configured import ConfiguredFields
@@ -159,10 +160,10 @@ class Search:
         """Take what a configuration adds to the shipped places, and what it takes from them."""
         self._placeholders = placeholders
         self._learned = learned
-        names = [rule.json or rule.form for rule in rules if rule.json or rule.form]
+        names = list(filter(None, map(field_of, rules)))
         self._fields = {name.lower(): CONFIGURED for name in names}
         self._patterns = tuple(compile_regex(r.pattern) for r in rules if r.pattern)
-        self._kept = frozenset((rule.json or rule.form).lower() for rule in kept)
+        self._kept = frozenset(field_of(rule).lower() for rule in kept)
         self._kept_formats = frozenset(rule.format for rule in kept if rule.format)
         self._configured = ConfiguredFields(names) if names else None
         kinds = [kind for rule in rules for kind in rule.pii]

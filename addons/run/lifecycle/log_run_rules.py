@@ -3,6 +3,7 @@
 from typing import Any
 
 from ....config import Classes, Config, Mode
+from ....config.sections.secrets import field_of
 from ....store import RunInfo
 from ....tape.canonical.regex_masks import slow
 from ....tape.exchange import RequestClass
@@ -96,7 +97,7 @@ def _list_redacted(config: Config) -> list[tuple[str, str]]:
     for at, rule in enumerate(config.redact):
         for key in ("header", "query", "json", "form"):
             if name := getattr(rule, key):
-                found.append((key, name))
+                found.append((key, field_of(rule) if key == "json" else name))
         found += [(key, str(at)) for key in ("pattern", "path") if getattr(rule, key)]
     return found
 

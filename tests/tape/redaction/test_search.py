@@ -369,7 +369,7 @@ def test_undeclared_fields_and_trailers_lose_known_secrets() -> None:
 def test_rules_add_and_take_away() -> None:
     """Fields, patterns and paths of a configuration; formats and fields it keeps."""
     rules = (
-        RedactRule(json="pin"),
+        RedactRule(json="$.pin"),
         RedactRule(form="pin"),
         RedactRule(pattern="acme_([0-9a-f]{8,})"),
         RedactRule(path="^/hooks/([^/]+)"),
