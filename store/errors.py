@@ -12,6 +12,7 @@ StoreError          path, and what to do
 from pathlib import Path
 
 from .. import PlayheadError
+from ..tape.shell_words import shell_word
 from .paths import DATA, LOG
 
 _USUAL = ".playhead"
@@ -67,7 +68,7 @@ class UnknownRun(StoreError):
         listed = "`playhead runs` lists all"
         hint = f"nearest: {', '.join(nearest)}; {listed}" if nearest else listed
         if name.isdecimal() and not nearest:
-            hint = f"a step is no run: `playhead show RUN {name}` shows it; {listed}"
+            hint = f"a step is no run: `playhead show RUN {shell_word(name)}` shows it; {listed}"
         super().__init__(
             f"unknown run {name!r}", "the store holds no runs yet" if is_empty else hint
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import click
 
+from ...tape.shell_words import shell_word
 from .command_words import TakesCommand
 
 _OTHER_FLAGS = {
@@ -122,7 +123,7 @@ def _find_nearest(typed: str, known: Iterable[str]) -> list[str]:
 def _list_steps(ctx: click.Context, args: Sequence[str]) -> str:
     """Say what lists the steps of the run on a line."""
     run = ctx.params.get("run") or next((one for one in args if not one.startswith("-")), "RUN")
-    return f"`playhead show {shlex.quote(str(run))}` lists those of the run"
+    return f"`playhead show {shell_word(str(run))}` lists those of the run"
 
 
 def advise(error: click.UsageError) -> str:
@@ -171,40 +172,44 @@ def _explain_surplus(ctx: click.Context, words: str) -> str:
 
 
 def _for_runs(_: click.Context, words: str) -> str:
-    word = shlex.quote(words.split(" ", 1)[0])
+    word = words.split(" ", 1)[0]
     return (
-        f"`runs` takes no name: `playhead show {word}` shows a run,"
-        f" and `playhead runs --grep {word}` searches all"
+        f"`runs` takes no name: `playhead show {shell_word(word)}` shows a run,"
+        f" and `playhead runs --grep {shell_word(word)}` searches all"
     )
 
 
 def _for_diff(ctx: click.Context, words: str) -> str:
     if not all(re.fullmatch(r"[0-9.]+", one) for one in words.split()):
         return ""
-    name = _quote(ctx, "first")
-    return f"`diff` compares two runs, not two steps: `playhead diff {name} RUN`; `playhead show {name} {_SEQ}` shows a step"
+    name = _read(ctx, "first")
+    return (
+        f"`diff` compares two runs, not two steps: `playhead diff {shell_word(name)} RUN`;"
+        f" `playhead show {shell_word(name)} {_SEQ}` shows a step"
+    )
 
 
 def _for_export(ctx: click.Context, words: str) -> str:
-    file = shlex.quote(words)
     form = "--html" if words.endswith((".html", ".htm")) else "--tape"
-    return f"The file is named with an option: `playhead export {_quote(ctx, 'run')} {form} {file}`"
+    return f"The file is named with an option: `playhead export {shell_word(_read(ctx, 'run'))} {form} {shell_word(words)}`"
 
 
 def _for_note(ctx: click.Context, words: str) -> str:
-    text = shlex.quote(f"{ctx.params.get('text') or ''} {words}".strip())
-    return f"The text needs quotes: `playhead note {_quote(ctx, 'run')} {text}`"
+    text = f"{ctx.params.get('text') or ''} {words}".strip()
+    return (
+        f"The text needs quotes: `playhead note {shell_word(_read(ctx, 'run'))} {shell_word(text)}`"
+    )
 
 
 def _for_ui(ctx: click.Context, words: str) -> str:
-    run = _quote(ctx, "run")
+    run = _read(ctx, "run")
     if re.fullmatch(r"[0-9.]+", words):
-        return f"`ui` takes no step: `playhead ui {run}` opens the run"
-    return f"A command comes behind `--`: `playhead ui {run} --allow-run -- {words}`"
+        return f"`ui` takes no step: `playhead ui {shell_word(run)}` opens the run"
+    return f"A command comes behind `--`: `playhead ui {shell_word(run)} --allow-run -- {shlex.join(words.split())}`"
 
 
-def _quote(ctx: click.Context, name: str) -> str:
-    return shlex.quote(str(ctx.params.get(name) or "RUN"))
+def _read(ctx: click.Context, name: str) -> str:
+    return str(ctx.params.get(name) or "RUN")
 
 
 _OF_SURPLUS: dict[str, Callable[[click.Context, str], str]] = {

@@ -23,7 +23,8 @@ _KNOWN = {
     "proxy/command_line/grouped_help.py": {"word"},
     "proxy/doctor/agents.py": {"words"},
     "proxy/experiments/explore.py": {"command"},
-    "proxy/commands/shared_options_and_output.py": {"word"},
+    "proxy/command_line/usage_advice.py": {"form", "_SEQ"},
+    "proxy/commands/shared_options_and_output.py": {"word", "shown"},
     "proxy/run_again/resume.py": {"shown"},
 }
 """By file, what has been looked at: names of commands, and commands that are joined before."""
