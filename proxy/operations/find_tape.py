@@ -109,7 +109,7 @@ def say_name_was_taken(wanted: str, info: RunInfo) -> str:
 
 def say_what_was_there(store: Store, wanted: str, info: RunInfo) -> str:
     """Say that the name of an imported run was taken, and whether the store has the same recording already; empty where neither is so."""
-    same = next((one for one in store.runs.all() if one != info and _is_same(one, info)), None)
+    same = next((one for one in store.runs.all() if one != info and _is_same(store, one, info)), None)
     word = shell_word(wanted)
     if same is not None:
         text = f"playhead: the recording {str(same.id)!r} of this store is the same; it was imported again, as {str(info.id)!r}"
@@ -122,10 +122,15 @@ def say_what_was_there(store: Store, wanted: str, info: RunInfo) -> str:
     return f"{text}{plays} (playhead erase {shell_word(info.id)} removes it)"
 
 
-def _is_same(one: RunInfo, other: RunInfo) -> bool:
-    """Say whether two runs are the same recording: no two begin and end in the same nanoseconds."""
+def _is_same(store: Store, one: RunInfo, other: RunInfo) -> bool:
+    """Say whether two runs are the same recording. Lines that somebody wrote may begin and end at one time, and differ."""
     times = one.created_ns, one.sealed_ns, one.mode, one.exchanges
-    return times == (other.created_ns, other.sealed_ns, other.mode, other.exchanges)
+    if times != (other.created_ns, other.sealed_ns, other.mode, other.exchanges):
+        return False
+    seqs = store.exchanges.seqs(one)
+    return seqs == store.exchanges.seqs(other) and all(
+        store.exchanges.find(one, seq) == store.exchanges.find(other, seq) for seq in seqs
+    )
 
 
 def redactor_of(config: Config, key: bytes = b"makes none") -> "Redactor":
