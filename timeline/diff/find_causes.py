@@ -10,7 +10,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from urllib.parse import unquote
@@ -26,10 +26,16 @@ from .row import Cause, Change, Row
 _WORD = re.compile(r"[\w.-]{3,}")
 _ANY_WORD = re.compile(r"\w(?:[\w.-]*\w)?")
 _CALL = "tool call"
+_NAME = 4
+"""Words up to which a value is one thing, as a name is."""
 _TOLD = 64 * 1024
 """Characters of a text in which words are looked for."""
 _WORDS = 2000
 """Words of a difference that are looked for in what comes later."""
+
+
+_Origin = tuple[int, str]
+"""A place of an answer that differs: the number of its row, and where in its body."""
 
 
 @dataclass(slots=True)
@@ -44,8 +50,10 @@ class _Side:
     """The first difference in each lane."""
     asked: dict[bytes, Row] = field(default_factory=dict)
     """Requests that were answered otherwise."""
-    told: set[str] = field(default_factory=set)
-    """All words of answers that the other side's partners do not have."""
+    told: dict[str, set[_Origin]] = field(default_factory=dict)
+    """All words of answers that the other side's partners do not have, with the places that had them."""
+    repeated: set[bytes] = field(default_factory=set)
+    """Requests that the run makes more than once."""
     calls: set[str] = field(default_factory=set)
     """Ids of tool calls that the other side was not told to make so."""
 
@@ -53,8 +61,12 @@ class _Side:
 def explain(rows: list[Row]) -> None:
     """Find what each difference follows from."""
     sides = _Side(), _Side()
+    columns = [row.first for row in rows], [row.second for row in rows]
+    for side, column in zip(sides, columns, strict=True):
+        asked = Counter(act.asked_key for act in column if act is not None)
+        side.repeated |= {key for key, count in asked.items() if count > 1}
     settings: dict[object, Row] = {}
-    for row in rows:
+    for number, row in enumerate(rows):
         acts = row.first, row.second
         if row.change is not Change.SAME:
             row.cause = _find_cause(row, sides, settings)
@@ -74,8 +86,9 @@ def explain(rows: list[Row]) -> None:
             for word in sorted(told)[:_WORDS]:
                 side.words.setdefault(word, row)
             for part, there in _differing_parts(act.answered, answered):
-                for value, value_there in _differing_values(part, there):
-                    side.told |= _words_apart(value, value_there)
+                for place, value, value_there in _differing_values(part, there):
+                    for word in _words_apart(value, value_there):
+                        side.told.setdefault(word, set()).add((number, place))
             side.calls.update(one.call for one in _new_calls(act.answered, answered) if one.call)
 
 
@@ -101,8 +114,22 @@ def _find_lead(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
         for side, act in zip(sides, acts, strict=True):
             if act is not None and act.is_call and act.lane in side.lanes:
                 return _cause(side.lanes[act.lane], Evidence.INFERRED, "its context differs")
-        return None
+        return _answered_before(row, sides)
     return _asked_again(row, sides) or _by_value(row, sides)
+
+
+def _answered_before(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
+    """Find the same request before, for which both sides had the same two answers."""
+    one, other = row.first, row.second
+    before = sides[0].asked.get(one.asked_key) if one is not None and not one.is_call else None
+    if before is None or one is None or other is None:
+        return None
+    acts = (before.first, one), (before.second, other)
+    if all(
+        earlier is not None and earlier.answered_key == act.answered_key for earlier, act in acts
+    ):
+        return _cause(before, Evidence.RECORDED, "the same two answers as there")
+    return None
 
 
 def _asked_again(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
@@ -162,20 +189,33 @@ def _is_explained(row: Row, sides: tuple[_Side, _Side]) -> bool:
             for part, made in zip(pair, calls, strict=True)
         )
         if not any(is_of_call) and not all(
-            _is_told(values, sides) for values in _differing_values(*pair)
+            _is_told(values, sides) for _, *values in _differing_values(*pair)
         ):
             return False
-    paths = unquote(one.target.path), unquote(other.target.path)
+    paths = [unquote(one.target.path), unquote(other.target.path)]
     return one.target.form == other.target.form or _is_told(paths, sides)
 
 
-def _is_told(values: tuple[str, str], sides: tuple[_Side, _Side]) -> bool:
-    """Say whether most words that either value alone has were told to its side alone; a few may be of the agent's own code around them."""
+def _is_told(values: list[str], sides: tuple[_Side, _Side]) -> bool:
+    """Say whether most words that either value alone has were told to its side alone; a few may be of the agent's own code around them.
+
+    Where both were told, it was in one answer, and at one place of it unless they are texts: else the code took another value.
+    """
+    is_text = any(value[:1] in ("{", "[") or len(value.split()) > _NAME for value in values)
+    found = list[set[Hashable]]()
     for side, value, there in zip(sides, values, values[::-1], strict=True):
         words = _words_apart(value, there)
-        if words and 2 * len(words & side.told) >= len(words):
-            return True
-    return False
+        told = words & side.told.keys()
+        if not told or 2 * len(told) < len(words):
+            continue
+        origins = Counter(origin for word in told for origin in side.told[word])
+        most = max(origins.values())
+        found.append(
+            {row for row, _ in origins}
+            if is_text
+            else {origin for origin, count in origins.items() if count == most}
+        )
+    return bool(found) and bool(set.intersection(*found))
 
 
 def _differing_parts(
@@ -193,17 +233,17 @@ def _differing_parts(
         yield from zip_longest(*pair)
 
 
-def _differing_values(one: Said | None, other: Said | None) -> Iterator[tuple[str, str]]:
-    """Give the values in which two parts differ, ids and times aside, which are compared by themselves; of JSON each by its place."""
+def _differing_values(one: Said | None, other: Said | None) -> Iterator[tuple[str, str, str]]:
+    """Give the values in which two parts differ, ids and times aside, which are compared by themselves; of JSON each with its place."""
     texts = _text_of(one), _text_of(other)
     trees = [_leaves(text) for text in texts]
     if trees[0] is None or trees[1] is None:
-        yield texts
+        yield "", *texts
         return
     for place in {**trees[0], **trees[1]}:
         values = trees[0].get(place, ""), trees[1].get(place, "")
         if values[0] != values[1]:
-            yield values
+            yield place, *values
 
 
 def _text_of(part: Said | None) -> str:
@@ -238,9 +278,10 @@ def _walk(tree: Json, place: str) -> Iterator[tuple[str, str]]:
 
 
 def _by_value(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
+    """Find the answer that a value of a request is from; that says nothing of why it was sent once more."""
     acts = row.first, row.second
     for side, act, other in zip(sides, acts, acts[::-1], strict=True):
-        if act is None or not side.words:
+        if act is None or not side.words or (other is None and act.asked_key in side.repeated):
             continue
         told = _words_of(act.asked) | _telling_words(act.target.path)
         if other is not None:

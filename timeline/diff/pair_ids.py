@@ -15,11 +15,23 @@ def zip_tokens(
     begins: whether they are in answers.
     makes: whether in those to effects.
     """
+    mine, theirs = {token.text for token in one}, {token.text for token in other}
+
+    def is_elsewhere(first: Anew, second: Anew) -> bool:
+        """Say whether one of two is at another place of the other text, so that it stands for itself: a list has another order there.
+
+        Numbers that a server counts on are the same by chance.
+        """
+        if first.text == second.text or first.is_time or (makes and first.is_counted):
+            return False
+        return first.text in theirs or second.text in mine
+
     return [
         Pair(
             first.text,
             second.text,
-            _may_begin(first, second, begins=begins, makes=makes),
+            _may_begin(first, second, begins=begins, makes=makes)
+            and not is_elsewhere(first, second),
             first.is_time or second.is_time,
             first.is_counted and second.is_counted,
             first.label,

@@ -65,6 +65,68 @@ def run(
 BASE: dict[str, Any] = {"order": ORDER, "amount": 4900}
 
 
+def pay(given: dict[str, Any], *sent: dict[str, Any], times: int = 1) -> list[Exchange]:
+    """Write a run of code alone: it reads, so many times, and sends what it makes of that."""
+    tape = Tape("code")
+    for _ in range(times):
+        tape.get(f"{SHOP}/order", given)
+    for one in sent:
+        tape.post(f"{SHOP}/transfer", one)
+    return tape.exchanges
+
+
+IBANS = ("DE89370400440532013000", "DE02120300000000202051", "DE02500105170137075030", "DE02100500000054540402")  # fmt: skip
+ORDERS = ("3f0c8a52-6d1e-4b7a-9c55-2f1e8a7d9b01", "b7e2d4c6-1a3f-4e8d-8b60-7c5d9e2f1a34")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param(
+            pay({"from": IBANS[0], "to": IBANS[1]}, {"from": IBANS[0], "to": IBANS[1]}),
+            pay({"from": IBANS[2], "to": IBANS[3]}, {"from": IBANS[3], "to": IBANS[2]}),
+            [Change.ANSWERED, Change.ASKED],
+            id="two accounts that changed places",
+        ),
+        pytest.param(
+            pay({"to": "Anna Karlsson"}, {"to": "Anna Karlsson"}),
+            pay({"to": "Robert Miller"}, {"to": "Robert Miller"}),
+            [Change.ANSWERED],
+            id="a name, as it was answered",
+        ),
+        pytest.param(
+            pay({"to": "Anna Karlsson"}, {"to": "Anna Karlsson"}),
+            pay({"to": "Robert Miller"}, {"to": "Robert Miller"}, {"to": "Robert Miller"}),
+            [Change.ANSWERED, Change.ONLY_SECOND],
+            id="sent twice, with a value that was answered",
+        ),
+        pytest.param(
+            pay({"seen": 123456}, {"seen": 123456}, times=3),
+            pay({"seen": 654321}, {"seen": 654321}, times=3),
+            [Change.ANSWERED],
+            id="read again, and answered as before",
+        ),
+        pytest.param(
+            pay({"orders": [{"id": one} for one in ORDERS]}, {"order": ORDERS[0]}),
+            pay({"orders": [{"id": one} for one in ORDERS[::-1]]}, {"order": ORDERS[0]}),
+            [Change.ANSWERED],
+            id="a list in another order, and the same order of it",
+        ),
+        pytest.param(
+            pay({"orders": [{"id": one} for one in ORDERS]}, {"order": ORDERS[0]}),
+            pay({"orders": [{"id": one} for one in ORDERS[::-1]]}, {"order": ORDERS[1]}),
+            [Change.ANSWERED, Change.ASKED],
+            id="a list in another order, and another order of it",
+        ),
+    ],
+)
+def test_a_value_follows_from_the_place_that_had_it(
+    first: list[Exchange], second: list[Exchange], expected: list[Change]
+) -> None:
+    compared = compare_acts(*(read_acts(InMemory(one)) for one in (first, second)))
+    assert [row.change for row in compared.rows if row.is_root] == expected
+
+
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
