@@ -53,7 +53,7 @@ class _Side:
     told: dict[str, set[_Origin]] = field(default_factory=dict)
     """All words of answers that the other side's partners do not have, with the places that had them."""
     repeated: set[bytes] = field(default_factory=set)
-    """Requests that the run makes more than once."""
+    """Requests that the run makes more often than tool calls ask for them."""
     calls: set[str] = field(default_factory=set)
     """Ids of tool calls that the other side was not told to make so."""
 
@@ -63,8 +63,7 @@ def explain(rows: list[Row]) -> None:
     sides = _Side(), _Side()
     columns = [row.first for row in rows], [row.second for row in rows]
     for side, column in zip(sides, columns, strict=True):
-        asked = Counter(act.asked_key for act in column if act is not None)
-        side.repeated |= {key for key, count in asked.items() if count > 1}
+        side.repeated |= _find_repeated([act for act in column if act is not None])
     settings: dict[object, Row] = {}
     for number, row in enumerate(rows):
         acts = row.first, row.second
@@ -92,6 +91,15 @@ def explain(rows: list[Row]) -> None:
             side.calls.update(one.call for one in _new_calls(act.answered, answered) if one.call)
 
 
+def _find_repeated(acts: list[Act]) -> set[bytes]:
+    counts = Counter(act.asked_key for act in acts)
+    calls: dict[bytes, set[tuple[int, int]]] = {}
+    for act in acts:
+        made = {(edge.source, edge.number) for edge in act.edges if edge.number}
+        calls.setdefault(act.asked_key, set()).update(made)
+    return {key for key, count in counts.items() if count > max(1, len(calls[key]))}
+
+
 def _find_cause(row: Row, sides: tuple[_Side, _Side], settings: dict[object, Row]) -> Cause | None:
     new = _new_settings(row, settings)
     cause = new[0] if new is not None else _find_lead(row, sides)
@@ -102,8 +110,8 @@ def _find_lead(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
     """Find what leads to a difference."""
     acts = row.first, row.second
     for number, (side, act) in enumerate(zip(sides, acts, strict=True)):
-        if act is None:
-            continue
+        if act is None or (acts[1 - number] is None and act.asked_key in side.repeated):
+            continue  # what led to it once says nothing of why it was sent once more
         for edge in act.edges:
             before = side.changed.get(edge.source)
             if before is not None and before is not row and _matters(before, act, edge, number):
@@ -278,7 +286,7 @@ def _walk(tree: Json, place: str) -> Iterator[tuple[str, str]]:
 
 
 def _by_value(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
-    """Find the answer that a value of a request is from; that says nothing of why it was sent once more."""
+    """Find the answer that a value of a request is from."""
     acts = row.first, row.second
     for side, act, other in zip(sides, acts, acts[::-1], strict=True):
         if act is None or not side.words or (other is None and act.asked_key in side.repeated):
