@@ -28,7 +28,7 @@ from .exchange_values import Scalar, inner_json, walk
 from .token_or_substring import Standing, find_standing, judge_place
 
 _MOST_TEXT = 64 * 1024
-"""Characters of a value that are looked for; of a longer one its beginning."""
+"""Characters of a value whose other writings are looked for; of a longer one those of its beginning."""
 _MOST_PARTS = 8
 _DEEP = 6
 """How often a text of a few signs may be inside of a text of JSON."""
@@ -158,7 +158,8 @@ class Wanted:
 
 def make_wanted(value: Scalar) -> Wanted:
     """Prepare a value to be looked for."""
-    text = (value if isinstance(value, str) else json.dumps(value))[:_MOST_TEXT]
+    text = value if isinstance(value, str) else json.dumps(value)
+    head = text[:_MOST_TEXT]
     numbers = frozenset[Decimal]()
     if isinstance(value, str):
         stripped = value.strip().lstrip("$€£¥").strip()
@@ -168,12 +169,12 @@ def make_wanted(value: Scalar) -> Wanted:
         found = write_number(value)
         numbers = frozenset([found]) if found is not None else numbers
     is_text = isinstance(value, str) and not numbers
-    forms = tuple(_other_forms(text)) if is_text else ()
+    forms = tuple(_other_forms(head)) if is_text else ()
     tree = inner_json(value) if is_text else None
-    written = (_find_longest(tree) or text, *(form for form, _ in forms))
+    written = (_find_longest(tree) or head, *(form for form, _ in forms))
     needles = [needle for one in written for needle in _needles(one)]
-    is_folded = is_text and (is_long(text) or is_telling(text.upper()))
-    folded = tuple(one.lower() for one in core(text)) if is_folded else ()
+    is_folded = is_text and (is_long(head) or is_telling(head.upper()))
+    folded = tuple(one.lower() for one in core(head)) if is_folded else ()
     return Wanted(
         value,
         text,

@@ -75,3 +75,15 @@ def test_bytes_that_have_an_object_in_other_blanks_may_have_it(text: str) -> Non
     for is_ascii in (True, False):
         data = json.dumps({"k": json.loads(text)}, indent=1, ensure_ascii=is_ascii).encode()
         assert wanted.may_be_in(data) is (text != "[1,2]")
+
+
+@pytest.mark.parametrize("size", [1_000, 70_001, 1_200_003])
+def test_a_long_value_is_found_whole(size: int) -> None:
+    """Also where the beginning, whose other writings are looked for, ends inside of a word."""
+    text = " ".join(f"word{number * 7919 % 1_000_003}" for number in range(size // 8))
+    wanted = make_wanted(text)
+    assert wanted.may_be_in(json.dumps({"said": text}).encode())
+    found = wanted.match(text)
+    assert found is not None
+    assert found.rule == ""
+    assert wanted.match(text[:-1] + "x") is None
