@@ -54,6 +54,8 @@ class _Side:
     """All words of answers that the other side's partners do not have, with the places that had them."""
     repeated: set[bytes] = field(default_factory=set)
     """Requests that the run makes more often than tool calls ask for them."""
+    exchanged: set[tuple[str, str]] = field(default_factory=set)
+    """Origins and paths at which either run alone did something: another method was taken there."""
     calls: set[str] = field(default_factory=set)
     """Ids of tool calls that the other side was not told to make so."""
 
@@ -64,6 +66,16 @@ def explain(rows: list[Row]) -> None:
     columns = [row.first for row in rows], [row.second for row in rows]
     for side, column in zip(sides, columns, strict=True):
         side.repeated |= _find_repeated([act for act in column if act is not None])
+    only = [
+        {
+            _place_of(act)
+            for act, other in pairs
+            if act is not None and other is None and not act.is_call
+        }
+        for pairs in (zip(*columns, strict=True), zip(*columns[::-1], strict=True))
+    ]
+    for side in sides:
+        side.exchanged |= only[0] & only[1]
     settings: dict[object, Row] = {}
     for number, row in enumerate(rows):
         acts = row.first, row.second
@@ -100,6 +112,15 @@ def _find_repeated(acts: list[Act]) -> set[bytes]:
     return {key for key, count in counts.items() if count > max(1, len(calls[key]))}
 
 
+def _is_unexplained(act: Act, side: _Side) -> bool:
+    """Say whether what led to an act of one run says nothing of why it did that: once more, or by another method."""
+    return act.asked_key in side.repeated or _place_of(act) in side.exchanged
+
+
+def _place_of(act: Act) -> tuple[str, str]:
+    return act.target.origin, act.target.form
+
+
 def _find_cause(row: Row, sides: tuple[_Side, _Side], settings: dict[object, Row]) -> Cause | None:
     new = _new_settings(row, settings)
     cause = new[0] if new is not None else _find_lead(row, sides)
@@ -110,8 +131,8 @@ def _find_lead(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
     """Find what leads to a difference."""
     acts = row.first, row.second
     for number, (side, act) in enumerate(zip(sides, acts, strict=True)):
-        if act is None or (acts[1 - number] is None and act.asked_key in side.repeated):
-            continue  # what led to it once says nothing of why it was sent once more
+        if act is None or (acts[1 - number] is None and _is_unexplained(act, side)):
+            continue
         for edge in act.edges:
             before = side.changed.get(edge.source)
             if before is not None and before is not row and _matters(before, act, edge, number):
@@ -289,7 +310,7 @@ def _by_value(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
     """Find the answer that a value of a request is from."""
     acts = row.first, row.second
     for side, act, other in zip(sides, acts, acts[::-1], strict=True):
-        if act is None or not side.words or (other is None and act.asked_key in side.repeated):
+        if act is None or not side.words or (other is None and _is_unexplained(act, side)):
             continue
         told = _words_of(act.asked) | _telling_words(act.target.path)
         if other is not None:
