@@ -62,45 +62,55 @@ class _Side:
 
 def explain(rows: list[Row]) -> None:
     """Find what each difference follows from."""
-    sides = _Side(), _Side()
-    columns = [row.first for row in rows], [row.second for row in rows]
-    for side, column in zip(sides, columns, strict=True):
-        side.repeated |= _find_repeated([act for act in column if act is not None])
-    only = [
-        {
-            _place_of(act)
-            for act, other in pairs
-            if act is not None and other is None and not act.is_call
-        }
-        for pairs in (zip(*columns, strict=True), zip(*columns[::-1], strict=True))
-    ]
-    for side in sides:
-        side.exchanged |= only[0] & only[1]
+    sides = _make_sides(rows)
     settings: dict[object, Row] = {}
     for number, row in enumerate(rows):
-        acts = row.first, row.second
-        if row.change is not Change.SAME:
-            row.cause = _find_cause(row, sides, settings)
-        elif row.first is not None and row.first.is_call:
-            row.converges = row.first.lane in sides[0].lanes
         if row.change is Change.SAME:
+            if row.first is not None and row.first.is_call:
+                row.converges = row.first.lane in sides[0].lanes
             continue
+        row.cause = _find_cause(row, sides, settings)
+        acts = row.first, row.second
         for side, act, other in zip(sides, acts, acts[::-1], strict=True):
-            if act is None:
-                continue
-            side.changed[act.seq] = row
-            side.lanes.setdefault(act.lane, row)
-            if row.change is Change.ANSWERED:
-                side.asked[act.asked_key] = row
-            answered = other.answered if other else []
-            told = _words_of(act.answered) - _words_of(answered)
-            for word in sorted(told)[:_WORDS]:
-                side.words.setdefault(word, row)
-            for part, there in _differing_parts(act.answered, answered):
-                for place, value, value_there in _differing_values(part, there):
-                    for word in _words_apart(value, value_there):
-                        side.told.setdefault(word, set()).add((number, place))
-            side.calls.update(one.call for one in _new_calls(act.answered, answered) if one.call)
+            if act is not None:
+                _note_row(side, row, act)
+                _note_told(side, number, row, act.answered, other.answered if other else [])
+
+
+def _make_sides(rows: list[Row]) -> tuple[_Side, _Side]:
+    """Begin with what is known of a whole run."""
+    sides, only = (_Side(), _Side()), list[set[tuple[str, str]]]()
+    columns = [row.first for row in rows], [row.second for row in rows]
+    for side, column, others in zip(sides, columns, columns[::-1], strict=True):
+        side.repeated |= _find_repeated([act for act in column if act is not None])
+        alone = [act for act, other in zip(column, others, strict=True) if act and other is None]
+        only.append({_place_of(act) for act in alone if not act.is_call})
+    for side in sides:
+        side.exchanged |= only[0] & only[1]
+    return sides
+
+
+def _note_row(side: _Side, row: Row, act: Act) -> None:
+    side.changed[act.seq] = row
+    side.lanes.setdefault(act.lane, row)
+    if row.change is Change.ANSWERED:
+        side.asked[act.asked_key] = row
+
+
+def _note_told(
+    side: _Side, number: int, row: Row, answered: list[Said], others: list[Said]
+) -> None:
+    """Note what one side alone was told.
+
+    number: of the row.
+    """
+    for word in sorted(_words_of(answered) - _words_of(others))[:_WORDS]:
+        side.words.setdefault(word, row)
+    for part, there in _differing_parts(answered, others):
+        for place, value, value_there in _differing_values(part, there):
+            for word in _words_apart(value, value_there):
+                side.told.setdefault(word, set()).add((number, place))
+    side.calls.update(one.call for one in _new_calls(answered, others) if one.call)
 
 
 def _find_repeated(acts: list[Act]) -> set[bytes]:
