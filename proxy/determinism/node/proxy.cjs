@@ -8,6 +8,12 @@ const tunnel = require('./tunnel.cjs');
 const LOADING = ['FormData', 'Headers', 'Request', 'Response', 'MessageEvent', 'WebSocket', 'EventSource'];
 const DISPATCHER = Symbol.for('undici.globalDispatcher.1');
 
+// Say whether nobody has made a dispatcher: at most what waits to be asked for one is there.
+function isWaiting() {
+  const found = Object.getOwnPropertyDescriptor(globalThis, DISPATCHER);
+  return found === undefined || found.get !== undefined;
+}
+
 // Open a connection as undici asks for one.
 function connect(options, callback) {
   const secure = options.protocol === 'https:';
@@ -31,7 +37,8 @@ exports.start = () => {
   const { fetch } = globalThis;
   if (known || !process.env.HTTPS_PROXY || typeof fetch !== 'function') return;
   const prepare = () => {
-    if (globalThis[DISPATCHER] !== undefined) return; // the program's own
+    if (!isWaiting()) return; // the program's own
+    delete globalThis[DISPATCHER];
     void globalThis.Headers; // has Node load its client, which makes the dispatcher
     const { constructor: Agent } = globalThis[DISPATCHER] || {};
     if (Agent !== undefined) globalThis[DISPATCHER] = new Agent({ connect });
@@ -46,6 +53,20 @@ exports.start = () => {
       require('./notes.cjs').write('problem', `proxy: ${error.message}`);
     }
   };
+  // A client of the same kind that the program loads (undici) asks whether there is a dispatcher, and else makes one that is
+  // none of the program's choice either.
+  if (globalThis[DISPATCHER] === undefined) {
+    Object.defineProperty(globalThis, DISPATCHER, {
+      configurable: true,
+      get() {
+        prepareOnce();
+        return isWaiting() ? undefined : globalThis[DISPATCHER];
+      },
+      set(value) {
+        Object.defineProperty(globalThis, DISPATCHER, { value, writable: true, configurable: false });
+      },
+    });
+  }
   globalThis.fetch = function fetching(...words) {
     prepareOnce();
     return fetch.apply(this, words);

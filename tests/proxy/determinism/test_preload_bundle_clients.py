@@ -252,6 +252,9 @@ def test_clients_of_node_come_to_the_proxy(
         "new Response('').text()",
         "class Mine extends Response {}",
         "Object.keys(globalThis).map((name) => globalThis[name])",
+        # As npm's undici does when it is loaded.
+        "const at = Symbol.for('undici.globalDispatcher.1');"
+        " if (globalThis[at] === undefined) Object.defineProperty(globalThis, at, { value: { dispatch() { process.exit(3); } } })",
     ],
 )
 def test_fetch_of_node_comes_to_the_proxy_whatever_was_touched_before(
