@@ -6,7 +6,7 @@ from typing import Any
 
 from ...tape.canonical.canonical_request import same_bytes
 from ...tape.canonical.json_rpc_client_ids import STDIO_HOST
-from ...tape.diff.decisive_ignored_places import may_decide
+from ...tape.diff.decisive_ignored_places import Moments, may_decide
 from ...tape.diff.divergence_types import (
     ABSENT,
     SERVED_ALL_THE_SAME,
@@ -101,7 +101,7 @@ def notes(
             found["unloadable_key"] = True
         if raw is None and recorded.has_other_digest:
             found["other_digest"] = True
-    if _rests_on_ignored(playback, request, recorded):
+    if _rests_on_ignored(playback, pending, request, recorded):
         found["ignored_content"] = True
     if drifts:
         text = "; ".join(one.what for one in drifts)
@@ -124,7 +124,9 @@ def notes(
     return found
 
 
-def _rests_on_ignored(playback: PlaybackState, request: Request, recorded: Exchange) -> bool:
+def _rests_on_ignored(
+    playback: PlaybackState, pending: PendingExchange, request: Request, recorded: Exchange
+) -> bool:
     """Say whether a request differs from the tape where only a rule or profile of the configuration has that ignored, and it may decide."""
     rules, kind = playback.identifier.rules, recorded.request_class
     if not playback.has_own_rules or kind is RequestClass.TELEMETRY:
@@ -141,7 +143,8 @@ def _rests_on_ignored(playback: PlaybackState, request: Request, recorded: Excha
         recorded.request, request, playback.shipped_rules, kind, hidden, _MOST_IGNORED
     )
     # Behind so many that are looked at may be any.
-    return len(found) >= _MOST_IGNORED or any(may_decide(one, kind) for one in found)
+    moments = Moments(recorded.started_ns / 1e9, pending.arrival.started_ns / 1e9)
+    return len(found) >= _MOST_IGNORED or any(may_decide(one, kind, moments) for one in found)
 
 
 def _find_profile(

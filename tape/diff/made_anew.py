@@ -96,6 +96,12 @@ def is_moment_of(text: str, asked_s: float) -> bool:
     return any(asked_s - slack_s <= at <= asked_s + _AFTER_S for at in _read_times(text))
 
 
+def is_second_of(text: str, asked_s: float) -> bool:
+    """Say whether a text or number is the time at which a request was made, written with its seconds."""
+    found = _ISO.fullmatch(text)
+    return (found is None or found[6] is not None) and is_moment_of(text, asked_s)
+
+
 def is_day_of(text: str, window: Window) -> bool:
     """Say whether a text is a day between the beginning of a recording and a request of it, in any zone."""
     day_s, first = _read_day(text), min(window) - _BEFORE_S
