@@ -27,7 +27,7 @@ from ...tape.folders.changes import (
     only_sure,
     say_differences,
 )
-from ...tape.folders.hide_secret_names import Redact, find_names
+from ...tape.folders.hide_secret_names import Redact, find_branch, find_names
 from ...tape.folders.ignore_files import IGNORED
 from ...tape.folders.manifest import Entry, Kind, Manifest, say_unlisted, show_path
 from ..errors import EngineError
@@ -418,7 +418,8 @@ def compare(
     listed = leave_out_ignored(now, then, lambda one: read(one) if holds(one) else b"", tracked)
     changes = only_sure(then, listed, find_changes(then.entries, listed.entries, differs), looked)
     git = find_git_state(area.folder, asked=False)
-    said = list(say_differences(then, Manifest(now.folder, git=git), changes))
+    named = find_branch(then, git, redact)
+    said = list(say_differences(named, Manifest(now.folder, git=git), changes))
     if said and then.folder != now.folder and then.folder != redact(now.folder):
         said.insert(0, f"another folder than {os.fsdecode(then.folder)}")
     uncompared = [f"{unknown} files were touched and not compared"] if unknown else []

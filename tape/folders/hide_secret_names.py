@@ -6,7 +6,7 @@ A name is found again by what it becomes: the rules give the same placeholder ea
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from .manifest import Entry, Manifest, Step
+from .manifest import Entry, GitState, Manifest, Step
 
 Redact = Callable[[bytes], bytes]
 """Takes secrets out of a text."""
@@ -83,6 +83,19 @@ def rename_step(step: Step, names: Mapping[bytes, bytes]) -> Step:
     return step._replace(
         gone=gone, unlisted=frozenset(names.get(path, path) for path in step.unlisted)
     )
+
+
+def find_branch(manifest: Manifest, present: GitState | None, redact: Redact) -> Manifest:
+    """Give a manifest with the branch that is checked out now, where that is the one that was hidden.
+
+    present: what git says now.
+    """
+    git = manifest.git
+    if git is None or present is None or not git.branch or git.branch == present.branch:
+        return manifest
+    if redact(_encode(present.branch)) != _encode(git.branch):
+        return manifest
+    return replace(manifest, git=replace(git, branch=present.branch))
 
 
 def find_names(manifest: Manifest, present: Mapping[bytes, Entry], redact: Redact) -> Manifest:

@@ -3,7 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.folders.hide_secret_names import find_names, hide_manifest, hide_names, hide_step
+from playhead.tape.folders.hide_secret_names import (
+    find_branch,
+    find_names,
+    hide_manifest,
+    hide_names,
+    hide_step,
+)
 from playhead.tape.folders.manifest import Entry, GitState, Kind, Manifest, Step
 
 SECRET, HIDDEN = b"sk_live_4eC39", b"sk_live_aaaaa"
@@ -48,6 +54,18 @@ def test_an_unchanged_folder_is_as_it_was() -> None:
     hidden = hide_manifest(Manifest(b"/f", {SECRET: _FILE, b"gone" + SECRET: _FILE}), redact)
     found = find_names(hidden, {SECRET: _FILE, b"new": _FILE}, redact)
     assert set(found.entries) == {SECRET, b"gone" + HIDDEN}
+
+
+def test_a_branch_that_was_hidden_is_the_one_that_is_checked_out() -> None:
+    """Another one is another, and one that had no secret stays."""
+    git = GitState("c0ffee", f"fix-{SECRET.decode()}")
+    hidden = hide_manifest(Manifest(b"/f", {}, git=git), redact)
+    found = find_branch(hidden, git, redact)
+    assert found.git == git
+    for other in (GitState("c0ffee", "main"), GitState("c0ffee", ""), None):
+        assert find_branch(hidden, other, redact) is hidden
+    plain = Manifest(b"/f", {}, git=GitState("c0ffee", "main"))
+    assert find_branch(plain, git, redact) is plain
 
 
 def test_a_link_that_points_to_where_it_did_is_the_same() -> None:
