@@ -57,8 +57,9 @@ _WHITE = (
 _INTO = "(?:\\[\\s{0,8}|- |[>|][-+]?(?:\\s|\\\\n){1,8})?"
 """What may be between a name and its value in lists and blocks."""
 _ASSIGN = (
-    _NAME
-    + "s?"
+    "(?:"
+    + _NAME
+    + "|authident)s?"
     + _Q
     + "{0,2}"
     + _BLANK
@@ -179,13 +180,15 @@ _ENDS = (
     *("sharedaccesskey", "binarysecuritytoken", "sessionid"),
 )
 _OWN = {
+    "npmauthident": KEY,
     "devicecode": TOKEN,
     "authorizationcode": TOKEN,
     "authcode": TOKEN,
     "xamzsignature": SIGNATURE,
     "xgoogsignature": SIGNATURE,
 }
-"""Names that a protocol has for what is a secret: a device code of OAuth, and the code of its grant, the signature of a form for an upload."""
+"""Names that a protocol or a program has for what is a secret: a device code of OAuth, and the code of its grant, the signature of a form for an
+upload, user and password of Yarn."""
 _BARE = frozenset(("key", "auth", "bearer", "session", "cookie", "digest", "signature", "id"))
 _HEADER_NAME = re.compile(
     rb"(?i)(?:proxy-)?authorization|(?:x|xi|dd|ocp|api|aeg|cf|private|job|deploy)-[a-z0-9-]*(?:key|token|secret|sign|auth)[a-z0-9-]*|"
@@ -683,6 +686,8 @@ def _is_credential_in_place(one: _Assigned) -> bool:
         return one.is_generated() or place.test(value)
     if _is_header_name(name) and is_strong(value):
         return True
+    if _is_of_packages(one):
+        return True
     if "secretaccesskey" in place.plain or place.plain in ("sessiontoken", "securitytoken"):
         return len(value) >= 32 and is_random(value) and is_strong(value)
     if not bare or one.quote:
@@ -697,6 +702,22 @@ def _is_credential_in_place(one: _Assigned) -> bool:
         # A connection string, a query, words of libpq.
         return one.is_generated() or place.test(value) or (one.connects() and is_loose(value))
     return False
+
+
+_AUTH = frozenset((b"auth", b"_auth", b"npmauthident"))
+"""Names of user and password, in base64, in files of Docker, npm and Yarn; npm's may be without its registry."""
+_REGISTRY_TOKENS = frozenset((b"npmauthtoken", b"identitytoken", b"registrytoken"))
+_IDENT = re.compile(rb"[^\s:]{1,128}:([^\s:]{1,512})")
+
+
+def _is_of_packages(one: _Assigned) -> bool:
+    """Say whether a value is a credential of a file of a package manager or of Docker, which writes them with blanks and quotes, too."""
+    name = one.name.lower()
+    if name in _AUTH:
+        ident = _IDENT.fullmatch(one.value) if name == b"npmauthident" else None
+        return is_basic(one.value) or (ident is not None and is_loose(ident[1]))
+    # `//registry.example/:_password = "..."`: nothing but npm writes names like that.
+    return (name in _REGISTRY_TOKENS or one.before.endswith(b"/:")) and one.place.test(one.value)
 
 
 def _is_named_secret(one: _Assigned) -> bool:

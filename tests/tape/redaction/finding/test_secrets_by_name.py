@@ -1,11 +1,13 @@
 """Values behind telling names: what a key may look like, and what names say of it."""
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
 
 import pytest
 
+from playhead.tape.exchange import Request
 from playhead.tape.redaction.redactor import Redactor
 
 _DIGITS = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
@@ -267,3 +269,60 @@ def test_prose_about_a_login_stays(said: str) -> None:
     """Lists have signs and numbers before their lines, too."""
     for text in (said, json.dumps({"content": said})):
         assert Redactor(b"key").redact_text(text) == text
+
+
+_PASSWORD = "k9TrWq2LmZ7x"
+_PAIR = b64encode(f"bob:{_PASSWORD}".encode()).decode()
+_CODED = b64encode(_PASSWORD.encode()).decode()
+_HASH = "8f14e45fceea167a5a36dedd4bea2543"
+OF_PACKAGES = [
+    *(
+        (f"{name}{sign}{{}}", _PAIR)
+        for name in ("_auth", "//r.test/:_auth")
+        for sign in ("=", " = ")
+    ),
+    ('_auth = "{}"', _PAIR),
+    *((f"//r.test/:_password{sign}", _CODED) for sign in ("={}", '="{}"', ' = "{}"', " = {}")),
+    *((f"//r.test/npm/:_authToken{sign}{{}}", _HASH) for sign in ("=", " = ")),
+    ('npmAuthToken: "{}"', _HASH),
+    ('npmRegistries:\n  "https://r.test":\n    npmAuthToken: {}', _HASH),
+    ('npmAuthIdent: "bob:{}"', _PASSWORD),
+    ("npmAuthIdent: {}", _PAIR),
+    ("[r]\nusername = bob\npassword = {}", _PASSWORD),
+    ("[global]\nindex-url = https://bob:{}@r.test/simple", _PASSWORD),
+    ('{{"auths": {{"r.test": {{"auth": "{}"}}}}}}', _PAIR),
+    ('{{"auths": {{"r.test": {{"identitytoken": "{}"}}}}}}', f"{_CODED}Ab3dEf6h"),
+]
+OF_NONE = [
+    # Other programs' names, and what is filled in later.
+    '_password = "a test"',
+    "//r.test/:_authToken=${NPM_TOKEN}",
+    "//r.test/:_password = your-password-here",
+    'npmAuthToken: "${NPM_TOKEN}"',
+    '"auth": "bm8gcGFpcg=="',
+    "auth = requests.auth.HTTPBasicAuth",
+]
+
+
+@pytest.mark.parametrize(("text", "value"), OF_PACKAGES)
+@pytest.mark.parametrize("before", ["", "$ cat file\n"])
+def test_files_of_package_managers_are_read_in_prompts(before: str, text: str, value: str) -> None:
+    """Those of npm, Yarn, PyPI, pip and Docker, with the blanks and quotes that they may have."""
+    said = f"{before}{text.format(value)}\nemail = b@r.test\n"
+    body = json.dumps({"messages": [{"role": "tool", "content": said}]}).encode()
+    kept = _hidden(body)
+    assert value not in kept
+    assert "b@r.test" in kept
+
+
+@pytest.mark.parametrize("text", OF_NONE)
+def test_what_is_no_credential_of_a_package_manager_stays(text: str) -> None:
+    """In prompts."""
+    body = json.dumps({"messages": [{"role": "tool", "content": f"$ cat\n{text}\n"}]}).encode()
+    assert _hidden(body) == body.decode()
+
+
+def _hidden(body: bytes) -> str:
+    fields = ((b"content-type", b"application/json"),)
+    asked = Request("POST", "https", "a.test", 443, "/", "HTTP/1.1", fields)
+    return Redactor(b"key").request_body(asked, body)[0].body.decode()
