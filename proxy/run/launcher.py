@@ -392,7 +392,10 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         else:
             info = await _begun(open_run)
         redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
-        ended = {"child_exit": code, "command": redactor.redact_command(command)}
+        said = redactor.redact_command(command)
+        ended = {"child_exit": code, "command": said}
+        if replaced := [at for at, word in enumerate(said) if word != command[at]]:
+            ended["command_replaced"] = replaced
         if left:
             ended["left_running"] = [(pid, redactor.redact_text(name)) for pid, name in left]
         if config.mode is Mode.RECORD:

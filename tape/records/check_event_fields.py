@@ -205,6 +205,7 @@ MAY: dict[str, _Is] = {
     "protocols": _row(_text, _text),
     "process": _text,
     "child_exit": _or_none(_int),
+    "command_replaced": _each(_int),
     "left_running": _each(_row(_int, _text)),
     "contained": _or_none(_flag),
     "sandbox": _or_none(_map),

@@ -59,6 +59,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               snapshot                        what the agent had kept of its state by the control host, as JSON text
               outcome                         `ok` or `failed`, as the agent told the control host; `why` in its words
               child_exit, command, contained  from the launcher
+              command_replaced                which words of it have placeholders, from 0
               left_running                    processes that outlived the command: number (0 where they ended with its sandbox), name
               environment                     of a recording: keyed hashes of the words with digits in the values of its environment
               stdout, files                   hash and bytes of what the command wrote; hashes of the files it changed, by path

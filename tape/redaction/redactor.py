@@ -83,7 +83,7 @@ from .redact_heads import Fields, find_apart, in_order
 from .redact_large_body import Stream
 from .replaced_places import find_inner_secrets, find_own_fields
 from .search import Kind, Search, Searched, Span, see_framing
-from .secrets_in_heads import Heads, bare_name, blank, plain_name
+from .secrets_in_heads import URLS, Heads, bare_name, blank, plain_name
 
 _NONE: frozenset[str] = frozenset()
 _FORM = b"application/x-www-form-urlencoded"
@@ -534,6 +534,15 @@ class Redactor:
         searched = self._search.search(data)
         return data if searched is None else searched.data
 
+    def find_made(self, data: bytes) -> list[Secret]:
+        """Give where what looks like a secret in any text reads as a placeholder; of a URL the user, too, whose password does."""
+        searched = self._search.search(data)
+        found = [] if searched is None else _secrets(searched)
+        for url in URLS.finditer(data):
+            for pair in self._heads.pairs(url[0]):
+                found.append(Secret(BODY, url.start() + pair.at, pair.size, pair.kind))
+        return [one for one in found if _is_made(data[one.at : one.at + one.size])]
+
     def without_declared(self, url: bytes) -> bytes:
         """Give a URL with nothing in the place of the values of declared query keys."""
         return blank(url, self._heads.pairs(url))
@@ -606,6 +615,11 @@ class Redactor:
             InnerSecret(BODY, old, old[: prefix_size(old)], True, Spelling(stored)),
             InnerSecret(BODY, now, now[: prefix_size(now)], True, Spelling(new)),
         )
+
+
+def _is_made(value: bytes) -> bool:
+    """Say whether a value, or the password of a user, reads as a placeholder."""
+    return any(reads_as_made(unescape(one)) for one in (value, value.rpartition(b":")[2]))
 
 
 def _list_inside(value: bytes) -> Iterator[bytes]:

@@ -56,7 +56,7 @@ _LONG_NAME = 20
 _USER = re.compile(rb"((?:[A-Za-z][A-Za-z0-9+.-]*:)?//)([^/?#\s]*)@")
 """The last `@` ends it: a password may hold one that nobody encoded."""
 
-_URLS = re.compile(
+URLS = re.compile(
     rb"""[A-Za-z][A-Za-z0-9+.-]*://[^\s<>"'\\]+|(?:(?<=[\s<"'=,;])|^)/(?:/[^\s<>"'\\]+|[^\s<>"'\\]*[?#][^\s<>"'\\]+)"""
 )
 """URLs, and targets with a query, in a header field of any name."""
@@ -269,7 +269,7 @@ class Heads:
         rest: list[bytes] = []
         kinds: dict[str, None] = {}
         at = 0
-        for found in _URLS.finditer(value):
+        for found in URLS.finditer(value):
             replaced, pairs = self.url(found[0])
             new += (value[at : found.start()], replaced)
             rest += (value[at : found.start()], blank(found[0], pairs))

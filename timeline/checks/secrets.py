@@ -19,6 +19,7 @@ from ...tape.records.events import EventKind
 from ...tape.redaction.credential_fields import is_credential
 from ...tape.redaction.placeholders.same_form_value import reads_as_made
 from ...tape.redaction.redactor import Redactor
+from ...tape.redaction.rewriting.rewriter import list_replaced
 from ..receipts.safe_terminal_text import plain
 from .packed_files import list_packed
 
@@ -66,9 +67,9 @@ def find_secrets(
     """
     for run in runs:
         look = _Look(redactor(), detect)
-        for kind in look.text(run.agent.encode("utf-8", "surrogatepass")):
+        known = _list_replaced_words(store, run)
+        for kind in look.stored(_blank_known(run.agent, known)):
             yield Finding(run.id, 0, "agent", kind)
-        known: set[str] = set()
         for exchange in store.exchanges.all(run):
             progress(exchange.seq, run.exchanges)
             known |= _placeholders(exchange)
@@ -76,11 +77,10 @@ def find_secrets(
                 yield Finding(run.id, exchange.seq, place, kind)
         for event in store.events.all(run):
             for name, text in _texts(event.data):
-                for placeholder in known:
-                    text = text.replace(placeholder, "*" * len(placeholder))
+                text = _blank_known(text, known)
                 if event.kind is EventKind.MARKED:
                     text = _blank_label(text)
-                for kind in look.url(text) if "://" in text else look.text(text.encode()):
+                for kind in look.url(text) if "://" in text else look.stored(text):
                     place = f"event {event.number} {event.kind.value} {name}"
                     yield Finding(run.id, event.data.get("seq", 0), place, kind)
 
@@ -99,7 +99,13 @@ class _Look:
 
     def url(self, url: str) -> list[str]:
         """Give the kinds of what a URL holds, values of declared query keys aside."""
-        return self.text(self.redactor.without_declared(url.encode("utf-8", "surrogatepass")))
+        data = self.redactor.without_declared(url.encode("utf-8", "surrogatepass"))
+        return self.text(_blanked(data, self.redactor.find_made(data)))
+
+    def stored(self, text: str) -> list[str]:
+        """Give the kinds of what a text holds of which nothing tells where its placeholders are: what reads as one is one."""
+        data = text.encode("utf-8", "surrogatepass")
+        return self.text(_blanked(data, self.redactor.find_made(data)))
 
 
 def _exchange(
@@ -199,6 +205,18 @@ def _blank_label(label: str) -> str:
     """Blank the words of a label that read as a placeholder: where those are is not told."""
     words = label.split("/")
     return "/".join("*" * len(one) if reads_as_made(one.encode()) else one for one in words)
+
+
+def _list_replaced_words(store: Store, run: RunInfo) -> set[str]:
+    """Give the words of a command in which its recording has put placeholders."""
+    noted = store.events.of_kind(run, EventKind.NOTED)
+    return {word.decode("utf-8", "surrogatepass") for one in noted for word in list_replaced(one)}
+
+
+def _blank_known(text: str, known: set[str]) -> str:
+    for placeholder in known:
+        text = text.replace(placeholder, "*" * len(placeholder))
+    return text
 
 
 def _texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:

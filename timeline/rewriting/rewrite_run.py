@@ -254,6 +254,8 @@ def rewrite_into(
         if event.kind is EventKind.REWRITTEN:
             check_event(event)
             rewriter.note(read_rewritten(event))
+        elif event.kind is EventKind.NOTED:
+            rewriter.note_command(event)
     for exchange in store.exchanges.all(run):
         _rewrite_exchange(store, change, exchange, rewriter, output, find)
         progress(exchange.seq, run.exchanges)

@@ -7,11 +7,11 @@ Rules:
 2. What is found beside them is replaced by the placeholder that a recording would have made, and told of in the same way.
 3. Whoever rewrites a run reads it twice. The first time, secrets in declared places are learned; the second time, they are
    known from the first exchange on. So what was said before it was known goes, too.
-4. A text without spans (an event, the reason of a fault) that was changed is remembered by its hash: a later rewrite takes what looks
-   like a secret in it for a placeholder.
+4. Of a text without spans (an event, the reason of a fault) nothing tells where placeholders stand. What reads as one is one; of a text that
+   a rewrite has changed, and that is remembered by its hash, whatever looks like a secret is.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -117,6 +117,12 @@ class Rewriter(Redactor):
     def note(self, rewritten: Rewritten) -> None:
         """Take what the log says of an earlier rewrite."""
         self._done |= set(rewritten.texts)
+
+    def note_command(self, event: Event) -> None:
+        """Take what the log says of a command: which words of it have placeholders."""
+        for word in list_replaced(event):
+            self._done.add(_hash(word))
+            self._keep_all_in(word)
 
     def exchange(self, exchange: Exchange) -> tuple[Exchange, tuple[Place, ...]]:
         """Give an exchange under the rules of now, and the places that change; itself where none does.
@@ -307,6 +313,21 @@ class Rewriter(Redactor):
         in_request = prefix.startswith("request")
         _, kinds, _ = self._told_heads.field(name, value, in_request=in_request)
         return kinds, self._collector.found
+
+    def _keep_all_in(self, data: bytes) -> None:
+        """Keep what looks like a secret in a text that is known to hold placeholders, and what is in places of secrets there."""
+        self._keep_found(data)
+        kinds, values = self._declared(b"", data, "")
+        if CONFIGURED not in kinds:
+            for one in values:
+                self._keep(one)
+
+    def _keep_made_in(self, data: bytes) -> None:
+        """Keep what reads as a placeholder in a text of which no more is known; of a URL the user, too, whose password does."""
+        for one in self.find_made(data):
+            value = data[one.at : one.at + one.size]
+            for part in (value, *value.split(b":")):
+                self._keep(part)
 
     def _keep_found(self, data: bytes) -> None:
         """Keep what reads like a secret in a text that is known to hold placeholders."""
@@ -521,12 +542,11 @@ class Rewriter(Redactor):
             return RedactedText(text)
         data = text.encode("utf-8", "surrogatepass")
         if _hash(data) in self._done:
-            self._keep_found(data)
-            kinds, values = self._declared(b"", data, "")
-            if CONFIGURED not in kinds:
-                for one in values:
-                    self._keep(one)
+            self._keep_all_in(data)
         ((_, new),), _ = self.response_headers(((b"", data),), "")
+        if new != data:
+            self._keep_made_in(data)
+            ((_, new),), _ = self.response_headers(((b"", data),), "")
         if new == data:
             return RedactedText(text)
         kinds, _ = self._declared(b"", data, "")
@@ -572,6 +592,14 @@ class BodyRewriter:
         merged = merge(data, old, after, spans)
         self._rewriter._note_fresh(self._place, data, merged)
         return Searched(merged.data, merged.spans) if merged.spans else None
+
+
+def list_replaced(event: Event) -> Iterator[bytes]:
+    """Yield the words of a command that have placeholders, as its recording says."""
+    words = event.data.get("command", ())
+    for at in event.data.get("command_replaced", ()):
+        if 0 <= at < len(words):
+            yield words[at].encode("utf-8", "surrogatepass")
 
 
 def order_labels(labels: Iterable[str]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from playhead.config import Config, Encrypt, RedactRule
 from playhead.proxy.cli import cli
 from playhead.proxy.operations.redact_stored_runs import rewrite
 from playhead.proxy.operations.verify import verify_runs
+from playhead.proxy.trust.redaction_and_receipt_keys import open_redaction_key
 from playhead.store import (
     Ingest,
     Record,
@@ -50,6 +51,7 @@ from playhead.tape.exchange import (
 from playhead.tape.folders.manifest import Manifest
 from playhead.tape.records.codec import encode_exchange
 from playhead.tape.records.events import Event, EventKind, content_hash
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support import prepared
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.exchanges import (
@@ -542,6 +544,34 @@ def test_the_agents_command(tmp_path: Path) -> None:
         told = [Story(make_exchange(1))]
         asyncio.run(write(store, "night", told, agent=f"agent.py --word {SECRET}"))
     _rewritten(path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("env", f"A_TOKEN={FORMAT}", "true"),
+        ("agent", "--password=9u0vkUXhTaAophYM4w47", "x"),
+        ("agent", "https://bob:skyCJqlaFVA8FFhB8oh7@h.example/"),
+        ("curl", "-u", "bob:skyCJqlaFVA8FFhB8oh7", "https://h.example/"),
+        # Too short to be known as placeholders: the recording says which words have one.
+        ("agent", "--password=9u0vkUXh2Ta", "https://bob:x9Kq2vTz@h.example/"),
+    ],
+    ids=lambda words: words[1].partition(":")[0],
+)
+def test_a_command_that_was_redacted_stays_as_it_is(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """A placeholder is no secret to be found, or replaced by another; who is beside it is not renamed."""
+    path = tmp_path / "here" / "s"
+    path.parent.mkdir()
+    with Store.open(path) as store:
+        redactor = Redactor(open_redaction_key(path))
+        said = redactor.redact_command(words)
+        replaced = [at for at, word in enumerate(said) if word != words[at]]
+        assert replaced
+        noted = {"child_exit": 0, "command": said, "command_replaced": replaced}
+        told = [Story(make_exchange(1), (), (Event(EventKind.NOTED, 9, noted),))]
+        asyncio.run(write(store, "night", told, agent=redactor.redact_text(" ".join(words))))
+    assert done(path, "verify", "--secrets", "night").startswith("no secrets in 1 run")
+    assert "nothing to change" in done(path, "redact", "--rewrite", "night")
 
 
 # ---- what hangs together ---------------------------------------------------------------------------
