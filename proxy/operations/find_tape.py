@@ -109,7 +109,9 @@ def say_name_was_taken(wanted: str, info: RunInfo) -> str:
 
 def say_what_was_there(store: Store, wanted: str, info: RunInfo) -> str:
     """Say that the name of an imported run was taken, and whether the store has the same recording already; empty where neither is so."""
-    same = next((one for one in store.runs.all() if one != info and _is_same(store, one, info)), None)
+    same = next(
+        (one for one in store.runs.all() if one != info and _is_same(store, one, info)), None
+    )
     word = shell_word(wanted)
     if same is not None:
         text = f"playhead: the recording {str(same.id)!r} of this store is the same; it was imported again, as {str(info.id)!r}"
