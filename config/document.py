@@ -20,6 +20,7 @@ import yaml
 
 from .errors import ConfigError, Fault
 from .parse_values import parse_place, show, suggest
+from .yaml_slips import find_slip
 
 MAX_BYTES = 1 << 20
 """Of a configuration's text."""
@@ -27,8 +28,6 @@ MAX_DEPTH = 32
 _NODE = 64
 """What one value weighs besides its characters."""
 _MAX_WEIGHT = 2 * MAX_BYTES
-_AFTER_NO_BLANK = ("mapping values are not allowed here", "could not find expected ':'")
-"""What PyYAML says behind a key whose colon has no blank behind it."""
 _MAX_TEXT = 200
 """Characters of what PyYAML says: it quotes names of any length."""
 
@@ -37,8 +36,6 @@ _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _JSON_WORDS = {word: word.lower() for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NO_BLANK = re.compile(r"([A-Za-z_][\w-]*):(?!//)(\S.*)")
-_NO_BLANK_LINE = re.compile(r"\s*(?:- )?(?!https?:|tcp:|unix:)[A-Za-z_][\w-]*:[^\s/]")
-"""A line that is most likely a key, and whose value is not apart from it."""
 _SHORT = 40
 """Characters of a value that is shown where it belongs."""
 _PLACES = 3
@@ -185,8 +182,10 @@ class Value:
             if (entry := self._entry(key_node, value_node)) is None:
                 continue
             if entry.name in entries:
-                first = entries[entry.name].key.node.start_mark.line + 1
-                entry.key.fault(f"duplicate key, first on line {first}; keep one of them")
+                first = entries[entry.name]
+                line = first.key.node.start_mark.line + 1
+                advice = _advise_on_two(entry.name, first.value.node, value_node)
+                entry.key.fault(f"duplicate key, first on line {line}; {advice}")
                 continue
             entries[entry.name] = entry
             if known is not None and entry.name not in known:
@@ -359,11 +358,8 @@ def parse_document(text: str, faults: Faults) -> Value | None:
         _note(faults, error.mark, str(error))
     except yaml.MarkedYAMLError as error:
         wrong = "; ".join(part for part in (error.context, error.problem) if part)
-        if "'\\t'" in wrong:
-            wrong += "; YAML indents with spaces, not with tabs"
-        if wrong.endswith(_AFTER_NO_BLANK) and (line := _find_no_blank(text, error.problem_mark)):
-            wrong += f"; line {line} has no blank after its colon"
-        _note(faults, error.problem_mark or error.context_mark, f"not YAML: {wrong[:_MAX_TEXT]}")
+        wrong = f"not YAML: {wrong[:_MAX_TEXT]}; {find_slip(text, error)}"
+        _note(faults, error.problem_mark or error.context_mark, wrong)
     except (ValueError, OverflowError):
         # PyYAML hands an escape above U+10FFFF, or a huge version in %YAML, to chr() and int().
         wrong = "not YAML: a number in an escape or directive is out of range"
@@ -428,11 +424,12 @@ class _Bounded(yaml.SafeLoader):
             raise _Refused("half of a surrogate pair is no character", event)
 
 
-def _find_no_blank(text: str, mark: _Mark | None) -> int:
-    """Find the line, from 1, before a place where YAML breaks off, that has a key without a blank behind its colon; else 0."""
-    lines = text.splitlines()[: mark.line + 1 if mark else None]
-    found = (at for at in range(len(lines), 0, -1) if _NO_BLANK_LINE.match(lines[at - 1]))
-    return next(found, 0)
+def _advise_on_two(name: str, first: yaml.Node, second: yaml.Node) -> str:
+    """Say how two values of one key become one: nobody is to drop entries for the sake of a key."""
+    for kind, what in ((yaml.SequenceNode, "items"), (yaml.MappingNode, "keys")):
+        if isinstance(first, kind) and isinstance(second, kind):
+            return f"put the {what} of both under one {name[:_SHORT]!r}"
+    return "keep one of them"
 
 
 def _note(faults: Faults, mark: _Mark | None, text: str) -> None:

@@ -75,7 +75,7 @@ def show_form(section: type, path: str) -> str:
         return form and f"{name}: {{{form}}}"
     if key.example:
         shown = yaml.safe_dump(
-            _choose_example(key.example, re.split(r"[.\[]", below)[0]),
+            _choose_example(key, re.split(r"[.\[]", below)[0]),
             default_flow_style=True,
             sort_keys=False,
             width=MAX_BYTES,
@@ -91,15 +91,21 @@ def show_form(section: type, path: str) -> str:
     return f"{name}: {{{', '.join(forms)}}}"
 
 
-def _choose_example(example: str, wanted: str) -> Any:
-    """Choose the first entry of an example; of one with the wanted key, that alone and what it is about."""
-    tree = yaml.safe_load(example)
+def _choose_example(key: Key, wanted: str) -> Any:
+    """Choose the first entry of an example, with what it needs; of one with the wanted key, that alone and what it is about."""
+    tree = yaml.safe_load(key.example)
     if not isinstance(tree, list):
         return dict([*tree.items()][:1])
     for item in tree:
         if isinstance(item, dict) and wanted in item:
-            return [{key: value for key, value in item.items() if key in ("match", wanted)}]
-    return tree[:1]
+            return [{name: item[name] for name in item if name in ("match", wanted)}]
+    if key.section is None or not isinstance(tree[0], dict):
+        return tree[:1]
+    known = keys_of(key.section)
+    needed = [name for name in tree[0] if name in known and known[name][1].required]
+    # What a rule does may be any of several keys, none of which it needs: the first is shown.
+    shown = {*needed, *[*tree[0]][: max(2, len(needed))]}
+    return [{name: value for name, value in tree[0].items() if name in shown}]
 
 
 def find_places(section: type, name: str) -> list[str]:

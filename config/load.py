@@ -11,7 +11,6 @@ folder mean the same store; in flags they are relative to the working folder, as
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from .contradictions import Said, find_contradictions, find_hidden
@@ -69,7 +68,7 @@ def load(path: Path) -> Config:
     try:
         data = read(path)
     except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
+        raise unreadable(path, error, FIRST_FILE) from error
     return decode(data, path)
 
 
@@ -84,7 +83,7 @@ def loads(text: str, name: str = "<string>", base: Path | None = None) -> Config
     if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
         raise _too_long(name)
     faults = Faults(name, base)
-    faults.show_form = partial(show_form, Config)
+    faults.show_form = _show_form
     faults.find_places = _find_places
     value = parse_document(text, faults)
     default = Config()
@@ -99,6 +98,10 @@ def loads(text: str, name: str = "<string>", base: Path | None = None) -> Config
         _check_contradictions(value, config)
         faults.raise_any()
     return config
+
+
+def _show_form(path: str) -> str:
+    return show_form(Config, path) if path else "mode: record"
 
 
 def _find_places(name: str) -> list[str]:
@@ -172,11 +175,18 @@ def says_mode(text: str) -> bool:
     return value is not None and value.peek("mode", faults) is not None
 
 
-def unreadable(path: Path, error: Exception) -> ConfigError:
-    """Say why a file cannot be read."""
+FIRST_FILE = "`playhead init -c FILE` writes a first one"
+"""What to do about a configuration that is not there."""
+
+
+def unreadable(path: Path, error: Exception, advice: str = "") -> ConfigError:
+    """Say why a file cannot be read.
+
+    advice: what to do where there is none.
+    """
     match error:
         case FileNotFoundError():
-            wrong = "no such file"
+            wrong = f"no such file{advice and f'; {advice}'}"
         case IsADirectoryError():
             wrong = "a folder; expected a YAML file"
         case OSError():

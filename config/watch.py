@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from .errors import ConfigError, Fault
-from .load import decode, override, read, says_mode, unreadable
+from .load import FIRST_FILE, decode, override, read, says_mode, unreadable
 from .schema import Config, Mode
 
 RACY_NS = 2_000_000_000
@@ -106,7 +106,8 @@ class Watcher:
                 stat = None
         except (OSError, ValueError) as error:
             # Without a stat the next poll reads again: a permission given later does not show in one.
-            content, stat = unreadable(self._path, error), None
+            advice = FIRST_FILE if self._mode is None else ""
+            content, stat = unreadable(self._path, error, advice), None
             gone = isinstance(error, FileNotFoundError)
         self._unsettled = self._unsettled + 1 if gone else 0
         if 0 < self._unsettled < _PATIENCE:

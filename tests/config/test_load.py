@@ -695,6 +695,15 @@ def test_a_fault_has_its_place_and_says_what_would_be_right(text: str, begins: s
     [
         ("redact: x-internal-token", "redact: [{header: x-internal-token}]"),
         ("redact: [x-internal-token]", "redact: [{header: x-internal-token}]"),
+        (
+            "live: a",
+            "live: [{match: 'POST https://metrics.example.com/v1/emit', reason: metrics emit}]",
+        ),
+        (
+            "live: {match: a}",
+            "live: [{match: 'POST https://metrics.example.com/v1/emit', reason: metrics emit}]",
+        ),
+        ("record", "mode: record"),
         ("limits: 5", "limits: {calls: 500}"),
         ("playback: latest", "playback: {run: ..., inference: ..., reads: ...}"),
         (
@@ -733,6 +742,12 @@ def test_a_form_that_is_shown_is_read(name: str, tmp_path: Path) -> None:
         ("mode:record\nlisten: a:1", "2:7: not YAML: mapping values are not allowed here; line 1 has no blank"),
         ("live:\n- match: a\n  reason:r\n  match: b", "4:3: not YAML: while scanning a simple key; could not find expected ':'; line 3 has no blank"),
         ("live: [https://a.example]", "1:8: live[0]: expected a mapping, found text"),
+        ("record", "1:1: expected a mapping, found text; as in: mode: record"),
+        ("- mode: record", "1:1: expected a mapping, found a list; as in: mode: record"),
+        ("ignore: []\nmode: record\nignore: []", "3:1: ignore: duplicate key, first on line 1; put the items of both under one 'ignore'"),
+        ("runs: {}\nruns: {}", "2:1: runs: duplicate key, first on line 1; put the keys of both under one 'runs'"),
+        ("mode: record\nmode: record", "2:1: mode: duplicate key, first on line 1; keep one of them"),
+        ("ignore: []\nignore: a", "2:1: ignore: duplicate key, first on line 1; keep one of them"),
         ("live: true", "1:7: live: expected a list, found the word true"),
         ("limits: 5", "1:9: limits: expected a mapping, found a number"),
         # a key in another section
@@ -806,7 +821,7 @@ def test_live_rules_with_faults_are_counted_too() -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (None, "no such file"),
+        (None, "no such file; `playhead init -c FILE` writes a first one"),
         (b"mode: record\nstore: caf\xe9", "not UTF-8: byte 0xe9 on line 2"),
         ("mode: record".encode("utf-16"), "not UTF-8: byte 0xff on line 1"),
         (b"#" * (MAX_BYTES + 1), f"longer than {MAX_BYTES} bytes"),
