@@ -1,14 +1,19 @@
 """Commands that prepare an agent and its machine."""
 
 import os
+import socket
 import sys
 from pathlib import Path
 
 import click
 
 from ...config import Config, Mode, override
+from ...tape.shell_words import shell_word
 from ..standard_streams import print_status
 from .shared_options_and_output import DEFAULT_FILE, options, print_json, reading
+
+_LISTENS_S = 1.0
+"""Longest wait for a connection to this machine: one that nobody takes is refused at once."""
 
 
 @click.command(short_help="Write a first configuration, and keep the store out of git.")
@@ -143,7 +148,26 @@ def env(
     # As the names of files are, which need not be UTF-8.
     sys.stdout.buffer.write(os.fsencode(text))
     sys.stdout.buffer.flush()
+    # Elsewhere, or in a container, the same address is another one, of which nothing can be known here.
+    if address is None and seen_at is None and is_loopback(config.listen.host):
+        _note_nobody_listens(config, config_file, store)
     return 0
+
+
+def _note_nobody_listens(config: Config, config_file: Path | None, store: str | None) -> None:
+    """Say what has to be started before the agent, where it is not running yet: the agent sees but a refused connection."""
+    place = config.listen
+    try:
+        socket.create_connection((place.host, place.port), _LISTENS_S).close()
+    except ConnectionRefusedError:
+        given = (("-c", config_file), ("--store", store))
+        words = [word for flag, value in given if value for word in (flag, str(value))]
+        print_status(
+            f"playhead: nothing listens on {place} yet; before the agent, start:"
+            f" {' '.join(map(shell_word, ('playhead', 'serve', *words)))}"
+        )
+    except OSError:
+        pass
 
 
 def _warn_of_tape(config: Config, run: str) -> None:

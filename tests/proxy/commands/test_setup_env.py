@@ -1,6 +1,8 @@
 """`playhead env`: where the proxy is, as whom, and for whom it is written."""
 
 import re
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -134,4 +136,52 @@ def test_loopback_of_a_container_is_said_to_be_the_container(
     command = ["env", *words, "--seen-at", "/ca"]
     done = CliRunner().invoke(cli, command, standalone_mode=False, catch_exceptions=False)
     assert ("is the container itself, not this machine" in done.stderr) is is_said
+    assert value(done.stdout, "HTTPS_PROXY")
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port of this machine that somebody holds, and nobody listens on."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_said"),
+    [
+        ((), True),
+        (("--run", "a"), True),
+        (("--format", "fish"), True),
+        (("--format", "dotenv"), True),
+        (("--format", "github"), True),
+        (("--proxy", "127.0.0.1:PORT"), False),
+        (("--seen-at", "/ca"), False),
+        (("--format", "docker", "--seen-at", "/ca", "--proxy", "127.0.0.1:PORT"), False),
+    ],
+)
+def test_that_nothing_listens_yet_is_noted_beside_the_variables(
+    folder: Path, port: int, words: tuple[str, ...], is_said: bool
+) -> None:
+    """Only of this machine, and with what to start; a shell evaluates the same as ever."""
+    (folder / "my config.yaml").write_text(f"listen: 127.0.0.1:{port}")
+    given = [word.replace("PORT", str(port)) for word in words]
+    command = ["env", "-c", "my config.yaml", *given]
+    done = CliRunner().invoke(cli, command, standalone_mode=False, catch_exceptions=False)
+    note = (
+        f"playhead: nothing listens on 127.0.0.1:{port} yet; before the agent, start:"
+        " playhead serve -c 'my config.yaml'\n"
+    )
+    assert (note in done.stderr) is is_said
+    assert ("nothing listens" in done.stderr) is is_said
+    assert "nothing listens" not in done.stdout
+    assert done.return_value == 0
+
+
+def test_nothing_is_noted_where_somebody_listens(folder: Path) -> None:
+    """As `serve` does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (folder / "playhead.yaml").write_text(f"listen: 127.0.0.1:{server.getsockname()[1]}")
+        done = CliRunner().invoke(cli, ["env"], standalone_mode=False, catch_exceptions=False)
+    assert done.stderr == ""
     assert value(done.stdout, "HTTPS_PROXY")
