@@ -45,6 +45,11 @@ def show_cost(
         print_status(
             "playhead: no price table is installed: pip install 'playhead[prices]' for money"
         )
+    elif bill.spent.unpriced:
+        print_status(
+            "playhead: prices are those of the package genai-prices, for answers that state their tokens: a newer one may have"
+            " a new model's (pip install -U genai-prices); a model of your own has none, and only its tokens are counted"
+        )
     return 0
 
 
