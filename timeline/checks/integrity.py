@@ -29,9 +29,12 @@ from ...tape.records.rewrite_tombstones import (
     read_rewritten,
     replace_hashes,
 )
+from ...tape.shell_words import shell_word
 from ..receipts.safe_terminal_text import plain
 
 _LISTED = 10
+_OF_INDEX = "the index "
+"""How each problem begins that is of the index alone."""
 Find = Callable[[Exchange], Entry]
 """Gives the keys that an exchange has under some rules."""
 _TELLING = (EventKind.INTENT, EventKind.VERDICT, EventKind.OUTCOME)
@@ -360,8 +363,22 @@ def render_verified(found: Sequence[Verified]) -> str:
             lines.append(f"  {place}: {plain(problem.text, 500)}")
         if len(one.problems) > _LISTED:
             lines.append(f"  … and {len(one.problems) - _LISTED} more")
+        lines.append(f"  hint: {_advise(one)}")
         lines += [f"  {render_rewritten(rewritten)}" for rewritten in one.rewritten]
     return "\n".join(lines) if lines else "no runs"
+
+
+def _advise(found: Verified) -> str:
+    """Say what to do about a damaged run, and whether it can be used until then."""
+    name = shell_word(found.run.id)
+    of_index = all(problem.text.startswith(_OF_INDEX) for problem in found.problems)
+    if of_index and found.run.mode == "record":
+        return f"its exchanges are sound, a replay may miss them: make its index anew: playhead reindex {name}"
+    where = "archive" if found.run.archived is not None else "store"
+    return (
+        f"what it shows or replays proves nothing: restore the {where} from a backup, import the run again from its tape"
+        " (`playhead import FILE`), or record it again"
+    )
 
 
 def render_rewritten(one: Rewritten) -> str:

@@ -278,6 +278,10 @@ def test_the_command_says_where_and_ends_with_1(store: Path) -> None:
     code, said = ask()
     assert code == 1
     assert "a: first bad seq 2, 3 exchanges" in said
+    assert (
+        "  hint: what it shows or replays proves nothing: restore the store from a backup, " in said
+    )
+    assert said.count("hint:") == 1
     assert ask("b")[0] == 0
     assert '"seq": 2' in ask("a", "--json")[1]
 
@@ -300,5 +304,7 @@ def test_an_index_that_was_made_anew_is_made_once_more_and_compared(store: Path)
     made = runner.invoke(cli, ["verify", *told], standalone_mode=False)
     assert made.return_value == 1
     assert "a: first bad seq 2" in made.output
+    assert "hint: its exchanges are sound, a replay may miss them: " in made.output
+    assert "playhead reindex a\n" in made.output
     plain = runner.invoke(cli, ["verify", "--store", str(store)], standalone_mode=False)
     assert plain.return_value == 0
