@@ -55,6 +55,8 @@ def archive(
     """
     where = config.retention.archive
     with open_store(config, readonly=True) as store:
+        for name in names:  # a name that is mistyped is, whether there is an archive or not
+            store.runs.get(name)
         if where is None:
             raise StoreError(
                 "there is no archive", "set retention.archive to a folder or s3://BUCKET/PREFIX"

@@ -3,7 +3,9 @@
 import contextlib
 import io
 import os
+import re
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -28,6 +30,11 @@ Export = Callable[[Store, RunInfo, Callable[[bytes], object], Progress], list[Ru
 """Writes a run in some format; gives the runs that were written."""
 _READ_BYTES = 1 << 20
 _PEEKED_BYTES = 64
+_OWN_TITLE = b" - Playhead</title>"
+"""Of each page of `playhead export --html`, among its first bytes."""
+_HTML = re.compile(rb"<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
+_HAR = re.compile(rb'\{\s*"log"\s*:')
+_HAR_HINT = "write its entries as JSON lines (docs/import.md) for: playhead import --jsonl FILE; or record the agent"
 _EXPECTED = "expected a file of `playhead export RUN --tape FILE`, or with --jsonl one of exchanges"
 
 
@@ -74,16 +81,12 @@ def import_file(config: Config, source: Path, limit_bytes: int) -> list[RunInfo]
                 "a tape is read twice, and standard input can be read once",
                 f"give a file: {_EXPECTED}",
             )
-        begin = file.peek(_PEEKED_BYTES).lstrip() if isinstance(file, io.BufferedReader) else b""
-        if begin[:1] == b"<":
-            raise StoreError(
-                f"{str(source)!r} is no tape; it looks like a page, as `playhead export --html` makes one to be read",
-                "nothing was imported; ask for a tape, from: playhead export RUN --tape FILE",
-            )
-        if begin[:1] == b"{" and b'"log"' in begin[:200]:
+        begin = _peek(file)
+        _refuse_page(source, begin)
+        if _is_har(begin):
             raise StoreError(
                 f"{str(source)!r} is no tape; it looks like a HAR file, which is not imported",
-                "write its entries as JSON lines (docs/import.md) for: playhead import --jsonl FILE; or record the agent",
+                _HAR_HINT,
             )
         if begin[:1] == b"{":
             raise StoreError(
@@ -135,6 +138,7 @@ def import_jsonl(config: Config, source: Path, run: str | None) -> list[Imported
     standard = str(source) == "-"
     default = run or ("import" if standard else source.name.partition(".")[0] or "import")
     with _opened(source) as file, ProgressBar("importing") as progress:
+        _refuse_other_than_lines(source, _peek(file))
         total = 0 if standard else source.stat().st_size
         key = open_redaction_key(config.store)
 
@@ -143,6 +147,51 @@ def import_jsonl(config: Config, source: Path, run: str | None) -> list[Imported
             made = import_lines(file, into, lambda done: progress(done, total))
             _say_what_was_there(store, [(one.name, one.run) for one in made])
             return made
+
+
+def _peek(file: BinaryIO) -> bytes:
+    """Give what a file begins with, from its first character on; the file can be read from its begin."""
+    if not isinstance(file, io.BufferedReader):
+        return b""
+    return file.peek(_PEEKED_BYTES).removeprefix(BOM_UTF8).lstrip()
+
+
+def _is_har(begin: bytes) -> bool:
+    return _HAR.match(begin) is not None
+
+
+def _refuse_page(source: Path, begin: bytes) -> None:
+    """Refuse a page, be it an export or, as a download that failed often is, any other. Raises: StoreError."""
+    if begin[:1] != b"<":
+        return
+    name = repr(str(source))
+    if _OWN_TITLE in begin:
+        raise StoreError(
+            f"{name} looks like a page, as `playhead export --html` makes one to be read",
+            "nothing was imported; ask for a tape, from: playhead export RUN --tape FILE",
+        )
+    what = "an HTML page" if _HTML.match(begin) else "XML or HTML"
+    if source.suffix.lower() == ".har":
+        raise StoreError(
+            f"{name} looks like {what}, and no HAR file, which would not be imported either",
+            _HAR_HINT,
+        )
+    raise StoreError(
+        f"{name} looks like {what}, as a download gives one in the place of a file",
+        f"nothing was imported; open it to see what it says, and get the file again: {_EXPECTED}",
+    )
+
+
+def _refuse_other_than_lines(source: Path, begin: bytes) -> None:
+    """Refuse what has no lines of JSON, by what it is; the words for its first line would not say. Raises: StoreError."""
+    _refuse_page(source, begin)
+    if _is_har(begin):
+        raise StoreError(f"{str(source)!r} looks like a HAR file, which is not imported", _HAR_HINT)
+    if begin.startswith(MAGIC):
+        raise StoreError(
+            f"{str(source)!r} looks like a tape, which has no lines of JSON",
+            f"import it without --jsonl: playhead import {shell_word(str(source))}",
+        )
 
 
 @contextlib.contextmanager

@@ -64,7 +64,11 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (folder / "file").write_text("no folder")
     (folder / "lines.jsonl").write_text('{"method": "GET"}\n')
     (folder / "net.har").write_text('{\n  "log": {"version": "1.2"}\n}\n')
-    (folder / "page.html").write_text("<!doctype html><title>mine</title>")
+    (folder / "page.html").write_text("<!doctype html><title>mine - Playhead</title>")
+    (folder / "sign-in.tape").write_bytes(b"\xef\xbb\xbf\n<!DOCTYPE HTML>\n<title>Sign in</title>")
+    (folder / "page.har").write_text("<html><title>Sign in</title>")
+    (folder / "short.har").write_text('{"log":{"version":"1.2"}}')
+    (folder / "lines.tape").write_bytes(b"PLAYHEAD-TAPE\n\0")
     taken = folder / "taken"
     open_ca(taken, taken / "ca")
     key, _, certificate = (taken / "private" / "ca.pem").read_bytes().partition(b"-----BEGIN CERT")
@@ -76,6 +80,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "lines.jsonl": folder / "lines.jsonl",
         "net.har": folder / "net.har",
         "page.html": folder / "page.html",
+        "sign-in.tape": folder / "sign-in.tape",
+        "page.har": folder / "page.har",
+        "short.har": folder / "short.har",
+        "lines.tape": folder / "lines.tape",
         "garbage.pem": folder / "garbage.pem",
         "faults.yaml": folder / "faults.yaml",
         "missing.yaml": folder / "missing.yaml",
@@ -156,7 +164,20 @@ WRONG: dict[str, tuple[int, str, str]] = {
         "playhead import --jsonl ",
     ),
     "import --store {good} {net.har}": (2, "it looks like a HAR file", "playhead import --jsonl "),
-    "import --store {good} {page.html}": (2, "it looks like a page", "playhead export RUN --tape"),
+    "import --store {good} {short.har}": (2, "looks like a HAR file", "playhead import --jsonl "),
+    "import --store {good} {page.html}": (2, "looks like a page", "playhead export RUN --tape"),
+    "import --store {good} {sign-in.tape}": (2, "looks like an HTML page, as a down", "open it"),
+    "import --store {good} {page.har}": (
+        2,
+        "looks like an HTML page, and no HAR file",
+        "write its entries as JSON lines (docs/import.md)",
+    ),
+    "import --store {good} --jsonl {sign-in.tape}": (2, "looks like an HTML page", "open it"),
+    "import --store {good} --jsonl {page.har}": (2, "and no HAR file", "JSON lines"),
+    "import --store {good} --jsonl {net.har}": (2, "looks like a HAR file", "JSON lines"),
+    "import --store {good} --jsonl {short.har}": (2, "looks like a HAR file", "JSON lines"),
+    "import --store {good} --jsonl {lines.tape}": (2, "looks like a tape", "without --jsonl"),
+    "archive --store {good} tabe": (2, "unknown run 'tabe'", "nearest: tape"),
     "import --store {good} {garbage.pem}": (
         2,
         "is no tape: it does not begin as one; expected a file of `playhead export RUN --tape FILE`",
@@ -231,7 +252,7 @@ WRONG: dict[str, tuple[int, str, str]] = {
     "serve --store {good} --listen 0.0.0.0:0": (2, "runs.tokens is empty", "listen on 127.0.0.1"),
     "serve --store {good} --listen 127.0.0.1:99999": (2, "--listen: ", "65535"),
     # the file
-    "serve -c {missing.yaml}": (2, "no such file", ""),
+    "serve -c {missing.yaml}": (2, "missing.yaml: no such file", "playhead init -c FILE"),
     "runs -c {faults.yaml}": (2, "faults.yaml:1:7: mode: ", ""),
 }
 
