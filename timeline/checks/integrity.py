@@ -370,10 +370,9 @@ def render_verified(found: Sequence[Verified]) -> str:
 
 def _advise(found: Verified) -> str:
     """Say what to do about a damaged run, and whether it can be used until then."""
-    name = shell_word(found.run.id)
     of_index = all(problem.text.startswith(_OF_INDEX) for problem in found.problems)
     if of_index and found.run.mode == "record":
-        return f"its exchanges are sound, a replay may miss them: make its index anew: playhead reindex {name}"
+        return f"its exchanges are sound, a replay may miss them: make its index anew: playhead reindex {shell_word(found.run.id)}"
     where = "archive" if found.run.archived is not None else "store"
     return (
         f"what it shows or replays proves nothing: restore the {where} from a backup, import the run again from its tape"
