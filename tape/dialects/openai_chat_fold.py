@@ -18,7 +18,7 @@ from .common.untrusted_json import (
     first_set,
 )
 
-_WHOLE = ("id", "model", "service_tier")
+_WHOLE = ("id", "model", "created", "system_fingerprint", "service_tier")
 """What each chunk says of the whole answer."""
 
 

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from playhead.config import Answer
-from playhead.tape.edits.edit_answer import edit_answer
+from playhead.tape.edits.edit_answer import edit_answer, read_plain_answer
 from playhead.tape.exchange import RequestClass, Response
 from playhead.tests.support.dialects import load_sample, make_request, make_response, make_stream
 from playhead.tests.support.exchanges import make_exchange
@@ -34,6 +34,27 @@ def openai_client(made: Answer) -> Any:
     transport = httpx2.MockTransport(lambda _: given)
     openai = pytest.importorskip("openai")
     return openai.OpenAI(api_key="x", http_client=httpx2.Client(transport=transport))
+
+
+def test_an_edited_chat_keeps_when_and_by_what_it_was_made() -> None:
+    """In each chunk, as the recorded ones had it."""
+    head = {"id": "c", "model": "m", "created": 1795800000, "system_fingerprint": "fp_1"}
+    chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "x"}}]}  # fmt: skip
+    recorded = make_stream({**head, **chunk}, done=True)
+    exchange = make_exchange(
+        1,
+        kind=RequestClass.INFERENCE,
+        request=make_request("https://api.openai.com/v1/chat/completions", {"model": "m"}),
+        response=recorded,
+    )
+    offered = read_plain_answer(exchange)
+    edited = offered.replace(b'"x"', b'"y"')
+    assert edited != offered
+    made = edit_answer(exchange, edited)
+    for line in made.body.split(b"\n\n"):
+        if line.startswith(b"data: {"):
+            told = json.loads(line.removeprefix(b"data: "))
+            assert {name: told.get(name) for name in head} == head
 
 
 def test_openai_reads_a_chat() -> None:
