@@ -28,6 +28,7 @@ _MAX_DURATION_S = 36_500 * 86_400.0
 _MAX_PACE = 1000.0
 _MAX_RUN_NAME = 200
 """Bytes as UTF-8: names are keys of the store, and playback adds a suffix to them."""
+_OF_A_PAGE = re.compile(r"~+\.\.?")
 _NUMBERED = re.compile(r"(?P<sign>[@~])\d+\Z", re.ASCII)
 _MAX_MATCH = 2000
 _MAX_FAULT_NAME = 100
@@ -362,6 +363,10 @@ def parse_new_run_name(text: str) -> str:
     if text.startswith("-"):
         raise ValueError(
             f"{show(text)} begins with `-`, as an option does: was the name left out? Expected a name, as in --run refund"
+        )
+    if _OF_A_PAGE.fullmatch(text):
+        raise ValueError(
+            f"{show(text)} is reserved: in the address of a page it stands for another run; expected another name"
         )
     if text == LATEST:
         raise ValueError(

@@ -676,6 +676,10 @@ FAULTS = [
         "effects: [{match: 'PSOT https://a/x', gate: true}]",
         "1:19: effects[0].match: 'PSOT https://a/x': 'PSOT' is no method of HTTP; did you mean 'POST'?",
     ),
+    (
+        "runs: {default: ~.}",
+        "1:7: runs: '~.' is reserved: in the address of a page it stands for another run",
+    ),
     ("runs: {default: latest}", "1:7: runs: 'latest' is reserved: it stands for the newest"),
     ("runs: {default: r@1}", "1:7: runs: 'r@1' is reserved: Playhead itself gives names that end"),
 ]
