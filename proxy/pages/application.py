@@ -184,11 +184,16 @@ class Application:
                 403, "A change needs an origin", expected="origin: this page's own", found="none"
             )
         if needed not in rights:
+            run = needed is Rights.RUN
             raise ControlError(
                 403,
-                "This page only reads",
-                expected="a link with which you can change something",
-                hint="playhead gates --page, or playhead ui --allow-run -- COMMAND",
+                "This page runs and answers nothing" if run else "This page only reads",
+                expected="a page that may, by its link"
+                if run
+                else "a link with which you can change something",
+                hint="playhead ui --allow-run -- COMMAND; or in the terminal of the command"
+                if run
+                else "playhead gates --page, or playhead ui --allow-run -- COMMAND",
             )
 
 
