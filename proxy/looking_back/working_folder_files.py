@@ -14,6 +14,8 @@ from ...store import RunInfo, Store, StoreError
 from ...tape.folders.changes import FileEffect, find_changes, only_sure
 from ...tape.folders.hide_secret_names import Redact, find_names
 from ...tape.folders.manifest import SECRET, Kind, Manifest, say_unlisted, show_path
+from ...tape.shell_words import shell_word
+from ...timeline.lookup.crashed_runs import find_first
 from ...timeline.state.calls_before import Exchanges
 from ..folder.file_contents import hash_file
 from ..folder.git import find_tracked_ignored
@@ -96,6 +98,12 @@ def _find(store: Store, info: RunInfo, step: int | None) -> Manifest:
     if step is not None and step != END:
         Exchanges(store, info).get(step)
     manifest = store.folders.find(info, step)
+    if manifest is None and info.parent is not None:
+        did, first = "resumes" if info.has_resumed else "plays", find_first(store, info)
+        raise StoreError(
+            f"run {info.id!r} {did} {info.parent!r}, and has no manifest of its own: that is made of a recording alone",
+            f"see that of the recording with: playhead files {shell_word(first.id)}",
+        )
     if manifest is None:
         raise StoreError(
             f"run {info.id!r} has no manifest of its folder: it was recorded in a container, or by an earlier version",

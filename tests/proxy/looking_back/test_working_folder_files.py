@@ -75,6 +75,20 @@ async def test_a_savepoint_at_the_end_is_given(
     assert capsys.readouterr() == ("created f\ncreated f\ndeleted f\n", "")
 
 
+@pytest.mark.parametrize(("resumes", "did"), [(True, "resumes"), (False, "plays")])
+async def test_of_what_goes_on_with_a_recording_the_recording_has_the_folder(
+    tmp_path: Path, resumes: bool, did: str
+) -> None:
+    """Nobody is told to record it again, which would do it again."""
+    config = await _record(tmp_path)
+    with Store.open(tmp_path / "store") as store:
+        recorded = store.runs.get("r")
+        await store.runs.create("r", mode="playback", at_ns=3, parent=recorded, resumes=resumes)
+    with pytest.raises(StoreError, match=f"run 'r@1' {did} 'r', and has no manifest") as told:
+        show_files(config, "r@1", FilesOptions())
+    assert told.value.hint.endswith("playhead files r")
+
+
 SHOWN = (FilesOptions(), FilesOptions(at="end"), FilesOptions(diff=("start", "end")))
 
 
