@@ -70,6 +70,8 @@ class Gate:
             more["repeat"] = repeat_row(decision.repeat)
         if (unknown := pending.lookup.unknown) is not None:
             more["unknown_effect"] = unknown.row
+        if pending.lookup.given is not None:
+            more["given"] = pending.lookup.given
         open_run.note(
             EventKind.HELD,
             seq=pending.seq,

@@ -367,7 +367,7 @@ class PlaybackState:
             key = None if recorded is None else self.effect_key_of(self.as_now(recorded))
             if key is not None:
                 self.resumption.note_effect_key(unknown, key)
-        self.resumption.expect(self.find_each_time(None) - resume.unanswered)
+        self.resumption.expect(self.find_each_time(None) - resume.unanswered - resume.repeated)
 
     def find_each_time(self, before: Seq | None) -> frozenset[Seq]:
         """Find the exchanges before one that are asked for each time: no telemetry, tunnels, nor what threads read by chance. Blocks.

@@ -39,10 +39,11 @@ from ...tape.exchange import NO_TEXT
 from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Policy
 from ...tape.policy.resume import GivenRequests
+from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import Redactor
 from ...tape.shell_words import shell_word
 from ...timeline.lookup.crashed_runs import RunStopped, find_crashed
-from ...timeline.lookup.resumed_by import find_children
+from ...timeline.lookup.resumed_by import find_children, has_ended_well
 from .lifecycle.client_process_groups import ClientGroups, Group, Processes, find_address
 from .lifecycle.held_at_breakpoints import Breaks
 from .lifecycle.run_hooks import RunHooks
@@ -278,9 +279,13 @@ class RunRegistry:
         shared = name or (default if default != "per-process" else None)
         existing = self._by_key.get((shared,)) if shared else None
         if existing is not None and existing.config.mode is self.config.mode:
-            # No need to know the process yet; it matters once the mode changes.
-            self._groups.look_later(existing, client)
-            return existing
+            if existing.members.given is not None:
+                # How its process ends counts, and it is there for as long as it waits for an answer.
+                await asyncio.shield(self._groups.look_once(client))
+            if not existing.lifetime.ending:
+                # No need to know the process yet; it matters once the mode changes.
+                self._groups.look_later(existing, client)
+                return existing
         group = await asyncio.shield(self._groups.look_once(client))
         who = self._groups.who(group, client)
         async with self._lock((shared,) if shared else who):
@@ -352,6 +357,7 @@ class RunRegistry:
         open_run.members.keys.add(key)
         if self._may_be_started_again(config, open_run, has_crashed=crashed is not None):
             open_run.members.given = GivenRequests()
+            open_run.note(EventKind.NOTED, joined=True)
         self._by_key[key] = open_run
         for told in self.hooks.on_opened:
             await told(open_run)
@@ -391,7 +397,8 @@ class RunRegistry:
             return None
         # One that was resumed and had nothing to send has ended all the same, if it came to its end.
         resumed = (one for one in find_children(self._store, crashed) if one.has_resumed)
-        return None if any(one.end in _FOR_GOOD for one in resumed) else crashed
+        ended = any(one.end in _FOR_GOOD or has_ended_well(self._store, one) for one in resumed)
+        return None if ended else crashed
 
     async def _settle_recordings(self, name: str) -> None:
         """Seal what has ended but was not noticed yet, and wait for the tape to be played."""
@@ -439,6 +446,21 @@ class RunRegistry:
             return False
         return self._groups.have_ended_well(open_run)
 
+    def _note_ended_well(self, open_run: OpenRun) -> None:
+        """Note that all processes of a run that may be gone on with have ended with 0, once for each time that they did.
+
+        The run waits a while for others of its name. If the proxy dies meanwhile, it has ended all the same.
+        """
+        members, last = open_run.members, open_run.on_the_way.last_seq
+        if members.given is None or members.ended_well == last or open_run.info is None:
+            return
+        if open_run.clients or open_run.on_the_way.pending_exchanges or open_run.lifetime.stopped:
+            return
+        if self._has_come_to_its_end(open_run):
+            members.ended_well = last
+            with contextlib.suppress(StoreUnwritable):
+                open_run.note(EventKind.NOTED, ended_well=last)
+
     def _tell_deserted(self, open_run: OpenRun) -> None:
         """Say once that a run goes on although its processes have ended."""
         members = open_run.members
@@ -472,6 +494,7 @@ class RunRegistry:
             elif open_run.config.mode is not self.config.mode and self._quiet(open_run):
                 self.end(open_run, f"the mode became {self.config.mode.value}")
             else:
+                self._note_ended_well(open_run)
                 self._tell_deserted(open_run)
 
     def _quiet(self, open_run: OpenRun) -> bool:

@@ -133,6 +133,8 @@ class Members:
     """By process id, of such a run."""
     missed: bool = False
     """Whether a client had left before its process was looked for."""
+    ended_well: Seq | None = None
+    """Place of its last request when all of its processes were last seen to have ended with 0; None before that."""
     told_ended: bool = False
     """Whether somebody was told that its processes have ended and it has not."""
 

@@ -75,6 +75,8 @@ class Resume:
     """Exchanges of which the tape has a part and no outcome; they are asked anew."""
     died: frozenset[Seq] = frozenset()
     """Exchanges whose client died while it waited, and whose answers came whole or failed by themselves: it is given them now."""
+    repeated: frozenset[Seq] = frozenset()
+    """What a process asked for that was started again, and that nothing waits for: what another had asked for, and reads."""
     parallel: bool = False
     """Whether two of its requests were under way at once, so that what is behind the crash may come before the prefix has ended."""
 

@@ -37,6 +37,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     annotated seq or 0, text, by              somebody's words; also after the closing row
     diverged  seq, and a divergence as JSON types
     held      seq, method, url, digest, rule, reason, deadline_s, repeat, unknown_effect      a gate holds the request
+              given                           seq of the run's that another process had asked for, and this one does once more
     ruled     seq, digest, ruling, by, via, reason      how the waiting ended
     injected  seq, rule, inject, nth, seed    a fault on purpose: its rule's name, what, which of those that match
               answer, after_bytes, ending   what was given: status, header fields and body of ours, or where one was cut
@@ -73,6 +74,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               branched                        it has come to its point: seq, seq of the tape
               resume                          what a run resumes: of, unknown (run, seq, method and URL of each effect without an outcome),
                                               unanswered (seqs of what is asked anew)
+              joined                          processes join the run by its name, and one of them may have been started again
+              ended_well                      all processes of the run have ended with 0: seq of its last request by then
               crash_point                     all of the prefix has been asked for again: seq
               allow_model_drift               an opt-in of a playback: model recorded, model asked for
               limits                          what the run may use up, by key; usd as text

@@ -31,9 +31,9 @@ class Agents:
         self._flags = ("-c", self.file, "--upstream-ca", certificates.root)
         self.begin("auto")
 
-    def begin(self, resume: str) -> None:
+    def begin(self, resume: str, grace: str = "0s") -> None:
         """Start the proxy."""
-        self.file.write_text(f"store: {self.store}\nruns: {{resume: {resume}, grace: 0s}}\n")
+        self.file.write_text(f"store: {self.store}\nruns: {{resume: {resume}, grace: {grace}}}\n")
         self.proxy = Serve(*self._flags, "--listen", "127.0.0.1:0")
         self.proxy.__enter__()
 
@@ -41,6 +41,12 @@ class Agents:
         """Say whether a run is sealed."""
         with Store.open(self.store, readonly=True) as store:
             return store.runs.get(run).status is RunStatus.SEALED
+
+    def is_known_to_have_ended(self, run: str) -> bool:
+        """Say whether the log of a run has it that its processes have ended with 0, and nothing after that."""
+        with Store.open(self.store, readonly=True) as store:
+            events = list(store.events.all(store.runs.get(run)))
+        return "ended_well" in events[-1].data
 
     def list_runs(self) -> list[str]:
         """Give the names of all runs."""
@@ -127,3 +133,70 @@ def test_what_goes_on_is_said_and_can_be_ended(agents: Agents) -> None:
         "run job@1 continues job, whose proxy died: what that has is answered from its tape" in said
     )
     assert agents.list_runs() == ["job", "job@1", "job~2"]
+
+
+def test_a_job_that_ended_well_is_not_gone_on_with_if_the_proxy_dies_next(agents: Agents) -> None:
+    """While its run waits for others of its name; whoever came meanwhile and died is gone on with."""
+    if not can_tell():
+        pytest.skip("the kernel does not tell how others end")
+    agents.proxy.stop()
+    agents.begin("auto", "60s")
+    names = ("m1", "e1")
+    for count in (1, 2):
+        assert agents.ask("job", "0", *names) == [200, 200]
+        assert agents.upstream.sent == Counter(m1=count, e1=count)
+        wait_until(partial(agents.is_known_to_have_ended, agents.list_runs()[-1]))
+        agents.proxy.stop(signal.SIGKILL)
+        agents.begin("auto", "60s")
+    assert agents.ask("job", "0", *names) == [200, 200]
+    wait_until(partial(agents.is_known_to_have_ended, "job~3"))
+    assert agents.ask("job", "kill", "e2") == [200]
+    agents.proxy.stop(signal.SIGKILL)
+    agents.begin("auto", "60s")
+    assert agents.ask("job", "0", *names, "e2", "e3") == [200] * 4
+    assert agents.upstream.sent == Counter(m1=3, e1=3, e2=1, e3=1)
+    wait_until(partial(agents.is_known_to_have_ended, "job~3@1"))
+    agents.proxy.stop(signal.SIGKILL)
+    agents.begin("auto", "60s")
+    assert agents.ask("job", "0", *names) == [200, 200]
+    assert agents.upstream.sent == Counter(m1=4, e1=4, e2=1, e3=1)
+    assert agents.list_runs() == ["job", "job~2", "job~3", "job~3@1", "job~4"]
+
+
+def test_what_is_gone_on_with_ends_with_its_agent(agents: Agents) -> None:
+    """However fast its answers come from the tape, and its connections go."""
+    if not can_tell():
+        pytest.skip("the kernel does not tell how others end")
+    names = ("m1", "e1", "e2", "k1")
+    jobs = [f"job-{number}" for number in range(4)]
+    for job in jobs:
+        assert agents.ask(job, "kill", *names) == [200] * 4
+    agents.proxy.stop(signal.SIGKILL)
+    agents.begin("auto")
+    for job in jobs:
+        assert agents.ask(job, "0", *names, "r1") == [200] * 5
+    for job in jobs:
+        wait_until(partial(agents.has_ended, f"{job}@1"))
+    assert agents.upstream.sent == Counter(m1=4, e1=4, e2=4, k1=4, r1=4)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "held"),
+    [
+        (("m1", "e1"), ("m1",), 1),
+        (("r1", "e1"), ("r1", "e1", "r2"), 1),
+        (("r1", "e1"), ("r1",), 0),
+        (("m1", "k1", "e1"), ("e1", "k1", "m1"), 3),
+    ],
+)
+def test_what_a_second_life_asked_for_once_more_is_not_waited_for(
+    agents: Agents, first: tuple[str, ...], second: tuple[str, ...], held: int
+) -> None:
+    """Only the agent died; it was started again, and died with its proxy: a third life that does as the first did goes on."""
+    assert agents.ask("job", "kill", *first) == [200] * len(first)
+    assert agents.ask("job", "kill", *second).count(0) == held
+    agents.proxy.stop(signal.SIGKILL)
+    agents.begin("auto")
+    sent = Counter(agents.upstream.sent)
+    assert agents.ask("job", "0", *first, "e5") == [200] * (len(first) + 1)
+    assert agents.upstream.sent - sent == Counter(e5=1)

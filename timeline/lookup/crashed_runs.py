@@ -1,6 +1,6 @@
 """Runs that crashed: which of them can be resumed, and what is known of the moment in which they did. Blocking."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum, auto
 from typing import NoReturn
@@ -15,7 +15,7 @@ from ...tape.policy.resume import Resume, UnknownEffect
 from ...tape.records.events import Event, EventKind
 from ...tape.shell_words import shell_word
 from ..receipts.command.command_end import find_child_exit
-from .resumed_by import find_children, has_sent
+from .resumed_by import find_children, has_ended_well, has_sent
 
 _MOST_TOLD = 400
 """Characters of what is said of a stop."""
@@ -117,7 +117,14 @@ def read_crash(store: Store, info: RunInfo) -> Resume:
         for event in (log.effects[seq] for seq in unknown if seq in log.effects)
     )
     parallel = before.parallel or log.parallel
-    return Resume((*before.unknown, *own), frozenset(unanswered), frozenset(died), parallel)
+    # One that was held and never sent is asked anew, whoever asks for it: its refusal was meant for a process that had died.
+    unanswered.update(seq for seq in log.repeats if seq not in log.sent)
+    repeated = frozenset(log.repeats)
+    if log.joined:
+        repeated |= _find_repeated_reads(store, info, log.repeats)
+    return Resume(
+        (*before.unknown, *own), frozenset(unanswered), frozenset(died), repeated, parallel
+    )
 
 
 class _Log:
@@ -128,6 +135,11 @@ class _Log:
         """Those without an outcome."""
         self.effects: dict[Seq, Event] = {}
         """Effects that were sent."""
+        self.sent: set[Seq] = set()
+        self.repeats: set[Seq] = set()
+        """What was held since another process had asked for it: one that was started again asked for it once more."""
+        self.joined = False
+        """Whether processes joined it by its name, each of which may have been started again."""
         self.parallel = False
         self._asked_ns: dict[Seq, int] = {}
         self._ended_ns: dict[Seq, int] = {}
@@ -143,10 +155,15 @@ class _Log:
                 return
             self._asked_ns[event.seq] = event.at_ns
             if event.kind is EventKind.INTENT:
+                self.sent.add(event.seq)
                 self.parallel = self.parallel or bool(self.begun)
                 self.begun[event.seq] = event
                 if kind == RequestClass.EFFECT.value:
                     self.effects[event.seq] = event
+        elif event.kind is EventKind.NOTED and "joined" in event.data:
+            self.joined = True
+        elif event.kind is EventKind.HELD and "given" in event.data:
+            self.repeats.add(event.seq)
         elif event.kind is EventKind.OUTCOME:
             self.begun.pop(event.seq, None)
             self._ended_ns[event.seq] = event.at_ns
@@ -211,6 +228,27 @@ def _has_failed(recorded: Exchange) -> bool:
         return False
     said = read_response(recorded.request, answer)
     return said is not None and (said.error is not None or not said.complete)
+
+
+def _find_repeated_reads(store: Store, info: RunInfo, held: Collection[Seq]) -> frozenset[Seq]:
+    """Find the reads of processes that were started again: one that goes on with the run asks for what the first did alone.
+
+    A process counts as started again from where it asked for what another had: for something that was held then, or for a read.
+    """
+    first: dict[bytes, int] = {}
+    again: set[int] = set()
+    found: set[Seq] = set()
+    for one in store.exchanges.all(info):
+        lane = one.lane.number if one.lane is not None else 0
+        if one.seq in held:
+            again.add(lane)
+        if one.request_class is not RequestClass.READ:
+            continue
+        if first.setdefault(one.fingerprint, lane) != lane:
+            again.add(lane)
+        if lane and lane in again:
+            found.add(one.seq)
+    return frozenset(found)
 
 
 _FAILED = 400
@@ -304,6 +342,11 @@ def _require_crashed(store: Store, info: RunInfo, *, or_failed: bool) -> None:
             else f"the newest recording of that name did, {newest.id!r}: playhead resume {shell_word(newest.id)} -- COMMAND"
         )
         raise StoreError(f"run {info.id!r} has not crashed: it ended ({info.end})", hint)
+    if has_ended_well(store, info):
+        raise StoreError(
+            f"run {info.id!r} has not crashed: all its processes had ended with 0 before its proxy died",
+            f"go on from an exchange of it with: playhead branch {shell_word(info.id)} --at SEQ",
+        )
     if info.mode != Mode.RECORD.value and info.parent is None:
         raise StoreError(f"run {info.id!r} is no recording ({info.mode})", "record one first")
 

@@ -163,8 +163,8 @@ class ClientGroups:
             open_run, client = self._to_look.popleft()
             group = None
             for pause_s in (0.0, _SECOND_LOOK_S):
-                # Who has left cannot be found any more, which says nothing about who can be seen.
-                if open_run.lifetime.ending or not client.connected:
+                # Who has left cannot be found any more, which says nothing about who can be seen; but it may have been found before.
+                if open_run.lifetime.ending or (pause_s and not client.connected):
                     break
                 if pause_s:
                     await asyncio.sleep(pause_s)

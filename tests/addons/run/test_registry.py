@@ -356,6 +356,60 @@ async def test_a_run_that_may_be_gone_on_with_ends_if_its_processes_ended_well(
     assert (goes_on in caplog.text) is not ends
 
 
+async def test_that_all_have_ended_well_is_noted_before_the_run_ends(
+    open_runs: OpenRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, and once more after whoever came meanwhile; never of one that is stopped, or while a client is there."""
+    registry, noted = open_runs.registry, list[Any]()
+    registry.config = dataclasses.replace(CONFIG, runs=Runs(grace_s=5.0, resume="auto"))
+    code = Ended(well=True)
+    registry._groups._processes = dataclasses.replace(
+        registry._groups._processes, follow=lambda _pid: code
+    )
+    client = open_runs.client(ONE)
+    named = await open_runs.assign(client, "mine")
+    monkeypatch.setattr(named, "note", lambda _kind, **data: noted.append(data))
+    named.finish(open_runs.begin(named))
+    await registry.tick()
+    open_runs.ended.add(ONE.pgid)
+    await registry.tick()
+    assert noted == []
+    registry.leave(client)
+    code.well = False
+    await registry.tick()
+    code.well = True
+    for _ in range(2):
+        await registry.tick()
+    assert noted == [{"ended_well": 1}]
+    pending = open_runs.begin(named)
+    await registry.tick()
+    named.finish(pending)
+    for _ in range(2):
+        await registry.tick()
+    assert noted == [{"ended_well": 1}, {"ended_well": 2}]
+    named.finish(open_runs.begin(named))
+    named.lifetime.stopped = Stopped("ann", 0, NO_TEXT, 1)
+    await registry.tick()
+    assert len(noted) == 2
+    assert not named.lifetime.ending
+
+
+async def test_a_process_is_seen_before_its_client_is_answered(open_runs: OpenRuns) -> None:
+    """Where it counts how it ends: once it has its answer it may leave at once."""
+    registry = open_runs.registry
+    registry.config = dataclasses.replace(CONFIG, runs=Runs(resume="auto"))
+    registry._groups._processes = dataclasses.replace(
+        registry._groups._processes, follow=lambda _pid: Ended(well=True)
+    )
+    named = await open_runs.join(ONE, "mine")
+    client = open_runs.client(TWO)
+    assert await open_runs.assign(client, "mine") is named
+    client.state = ConnectionState.CLOSED
+    assert registry._groups.looking is not None
+    await registry._groups.looking
+    assert (named.members.missed, named.members.groups) == (False, {ONE[:2], TWO[:2]})
+
+
 def _give(ended: Ended, _pid: int) -> Ended:
     return ended
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from playhead.tape.exchange import (
     Fault,
     FaultKind,
     Gone,
+    Lane,
     Phase,
     RedactedText,
     RequestClass,
@@ -23,7 +25,13 @@ from playhead.tape.exchange import (
 )
 from playhead.tape.policy.resume import Resume
 from playhead.tape.records.events import Event, EventKind
-from playhead.tests.support.exchanges import make_exchange, make_intent, make_response, raw_of
+from playhead.tests.support.exchanges import (
+    make_exchange,
+    make_intent,
+    make_record,
+    make_response,
+    raw_of,
+)
 from playhead.timeline.lookup.crashed_runs import RunStopped, find_crashed, find_failure, read_crash
 
 EFFECT, READ = RequestClass.EFFECT, RequestClass.READ
@@ -159,6 +167,101 @@ def test_a_run_that_was_stopped_is_not_gone_on_with(tmp_path: Path) -> None:
                 find_crashed(store, name)
         with pytest.raises(RunStopped):
             read_crash(store, store.runs.get("s"))
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_run_whose_processes_had_ended_well_has_not_crashed(
+    tmp_path: Path, *, later: bool
+) -> None:
+    """Unless one asked for more after that."""
+    asked = [make_intent(make_exchange(seq)) for seq in (1, 2)]
+    ended = Event(EventKind.NOTED, 5, {"ended_well": 1})
+
+    async def write(store: Store) -> None:
+        store.runs.owner = Owner(1 << 22, 1.0)  # which is no process
+        run = await store.runs.create("r", mode="record", at_ns=1)
+        for event in (asked[0], ended, *asked[1 : 1 + later]):
+            await store.events.append_durably(run.number, event)
+
+    with Store.open(tmp_path) as store:
+        asyncio.run(write(store))
+    with Store.open(tmp_path) as store:
+        if later:
+            assert find_crashed(store, "r").id == "r"
+            return
+        with pytest.raises(StoreError, match="all its processes had ended with 0"):
+            find_crashed(store, "r", or_failed=False)
+
+
+_JOINED = Event(EventKind.NOTED, 2, {"joined": True})
+_HELD = {"method": "POST", "url": "https://a.test/e", "digest": "d", "rule": "r", "reason": "s"}
+
+
+class Asked(NamedTuple):
+    """A request of a run that processes join by its name."""
+
+    what: str
+    kind: RequestClass
+    lane: int
+    given: int = 0
+    """The earlier request that was the same, for which it is held."""
+    sent: bool = True
+
+
+@pytest.mark.parametrize(
+    ("asked", "joined", "repeated", "unanswered"),
+    [
+        # A second process asks for an effect once more, and reads what it likes.
+        (
+            [
+                *(Asked("e", EFFECT, 1), Asked("r", READ, 2), Asked("e", EFFECT, 2, 1, sent=False)),
+                *(Asked("s", READ, 2), Asked("s", READ, 1), Asked("f", EFFECT, 2)),
+            ],
+            True,
+            {3, 4, 5},
+            {3},
+        ),
+        # One that was let out has an answer, and need not be asked for.
+        ([Asked("e", EFFECT, 1), Asked("e", EFFECT, 2, 1)], True, {2}, set()),
+        ([Asked("r", READ, 1), Asked("r", READ, 2), Asked("s", READ, 2)], True, {2, 3}, set()),
+        ([Asked("r", READ, 1), Asked("r", READ, 2), Asked("s", READ, 2)], False, set(), set()),
+        ([Asked("r", READ, 1), Asked("r", READ, 1), Asked("s", READ, 2)], True, set(), set()),
+        ([Asked("r", READ, 1), Asked("r", READ, 0)], True, set(), set()),
+    ],
+)
+def test_what_was_asked_for_once_more_is_not_waited_for(
+    tmp_path: Path,
+    asked: list[Asked],
+    joined: bool,
+    repeated: set[int],
+    unanswered: set[int],
+) -> None:
+    """A process that goes on with the run does as the first did alone."""
+
+    async def write(store: Store) -> None:
+        store.runs.owner = Owner(1 << 22, 1.0)  # which is no process
+        run = await store.runs.create("r", mode="record", at_ns=1)
+        if joined:
+            store.events.append(run.number, _JOINED)
+        for seq, one in enumerate(asked, 1):
+            exchange = replace(
+                make_exchange(seq, f"GET https://a.test/{one.what}"),
+                request_class=one.kind,
+                lane=Lane(one.lane),
+            )
+            if one.given:
+                held = Event(EventKind.HELD, 3, {"seq": seq, **_HELD, "given": one.given})
+                store.events.append(run.number, held)
+            if one.sent:
+                store.events.append(run.number, make_intent(exchange))
+            await store.exchanges.save(run.number, partial(make_record, exchange))
+
+    with Store.open(tmp_path) as store:
+        asyncio.run(write(store))
+    with Store.open(tmp_path) as store:
+        known = read_crash(store, store.runs.get("r"))
+    assert known.repeated == repeated
+    assert known.unanswered == unanswered
 
 
 class Row(NamedTuple):
