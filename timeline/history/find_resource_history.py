@@ -22,6 +22,7 @@ from .resource_state import (
     find_made,
     find_sent,
     find_state,
+    is_only_accepted,
     same_state,
     shows_above,
     shows_state,
@@ -164,7 +165,7 @@ class _Reader:
             self._read(use)
         elif use.is_write:
             history.writes += 1
-            if use.may_have_been_made:
+            if use.may_have_been_made or is_only_accepted(use, history.state):
                 history.unanswered += 1
                 state = find_sent(use, history.state)
                 fields = [] if state is No.UNKNOWN else find_fields(history.state, state)
@@ -183,7 +184,7 @@ class _Reader:
         if known is No.UNKNOWN:
             self._begin(place, state)
         elif not same_state(state, known):
-            at = self._find_earlier(state)
+            at = self._find_earlier(state) if self._find_sender(state) is None else None
             if at is not None:
                 self._read_old(use, place, state, at)
                 return
@@ -212,9 +213,9 @@ class _Reader:
         """Note a change that a read shows first: of the last write of unknown outcome that explains it, else of somebody."""
         fields, seen = find_fields(known, state), Place(read.run, read.seq)
         writes = [*([(self._unshown, [])] if self._unshown else []), *self._unanswered]
-        for write, sent in reversed(writes):
-            is_sent = sent and all(same_state(find_at(state, one.path), one.new) for one in sent)
-            if is_sent or (write.is_made and explains(write, fields)):
+        sender = self._find_sender(state)
+        for write, _ in reversed(writes):
+            if write is sender or (write.is_made and explains(write, fields)):
                 by = Place(write.run, write.seq)
                 made = Change(by, write.method, seen, write.started_ns, fields)
                 self.history.changes.append(made)
@@ -223,13 +224,23 @@ class _Reader:
         maybe = next((Place(one.run, one.seq) for one in reversed(others)), None)
         self.history.changes.append(Change(None, None, seen, read.started_ns, fields, maybe))
 
+    def _find_sender(self, state: State) -> Use | None:
+        """Find the last write of unknown outcome that asked for what a read shows."""
+        sent = (use for use, fields in reversed(self._unanswered) if _is_sent(fields, state))
+        return next(sent, None)
+
     def _begin(self, place: Place, state: State) -> None:
         self.history.first = self.history.first or place
         self._note(state)
 
     def _note(self, state: State) -> None:
         self.history.state = state
-        self._unanswered.clear()
+        # What was accepted may be made after other changes, too.
+        self._unanswered = [
+            (use, fields)
+            for use, fields in self._unanswered
+            if use.is_made and fields and not _is_sent(fields, state)
+        ]
         self._below = None
         self._states.append((state, len(self.history.changes)))
         del self._states[:-_KEPT]
@@ -262,6 +273,7 @@ class _Reader:
         fields = find_fields(known, state)
         if use.makes:
             fields = [Field("$", No.MISSING, state)]
+            self._unanswered.clear()
         elif state is No.UNKNOWN and not fields:
             fields = [Field("$", known, state)]  # it may be another, or not
         self._find_stale(use, place, known, state, fields)
@@ -293,6 +305,11 @@ class _Reader:
         # What another run had deleted is there again.
         lost = ("$",) if known is No.MISSING else lost
         self.history.stale.append(StaleWrite(place, seen.place, change, lost))
+
+
+def _is_sent(fields: list[Field], state: State) -> bool:
+    """Say whether a state has all that a write would have changed."""
+    return bool(fields) and all(same_state(find_at(state, one.path), one.new) for one in fields)
 
 
 def _touches(change: Change, path: str) -> bool:

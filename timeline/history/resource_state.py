@@ -10,7 +10,8 @@
    read shows them.
 3. A write was made where its answer says so, by a status from 200 to 299. It was not where the service refused it (most of 400 to
    499), sent the client elsewhere with it, or was not reached. Any other may have been made: without an answer, with one of
-   a gateway that waited in vain, or with a redirect, which a login page is as well as a form that was taken.
+   a gateway that waited in vain, or with a redirect, which a login page is as well as a form that was taken. What was only accepted (202)
+   is made later.
 """
 
 from collections.abc import Iterable
@@ -28,6 +29,8 @@ from ..blame.exchange_values import member_step
 _READS = ("GET",)
 _WRITES = ("PUT", "PATCH", "POST", "DELETE")
 _GONE = (404, 410)
+_ACCEPTED = 202
+"""It will be done, perhaps: the answer does not say that it has been."""
 _TIMED_OUT = (408, 499)
 """Of the client's errors, those that say nothing of what the service did."""
 _NOT_MADE = (304, 307, 308, 501, 505)
@@ -207,7 +210,7 @@ def find_state(use: Use, known: State) -> State:
 
 
 def shows_above(use: Use, known: State) -> bool:
-    """Say whether the answer to a write inside of a resource shows the resource: what has its `id`.
+    """Say whether the answer to a write inside of a resource shows the resource: what has its `id`, and is like it beside.
 
     known: what it was before.
     """
@@ -215,8 +218,41 @@ def shows_above(use: Use, known: State) -> bool:
     if not use.is_made or not isinstance(told, dict) or not isinstance(known, dict):
         return False
     lists = (name for name, value in known.items() if isinstance(value, list))
-    is_it = "id" in known and told.get("id") == known["id"]
-    return is_it and _is_like(told, known) and told.keys() >= {*lists}
+    if "id" not in known or told.get("id") != known["id"] or not told.keys() >= {*lists}:
+        return False
+    # Collections count for themselves: what was made may have the same id by chance.
+    beside = {name: value for name, value in known.items() if name != "id"}
+    return _is_like(told, beside) and not _makes_inside(use, told, beside)
+
+
+def _makes_inside(use: Use, told: dict[str, Json], known: dict[str, Json]) -> bool:
+    """Say whether a write inside of a resource made what its answer shows: by the `Location`, or of what was sent.
+
+    known: what the resource was before, without its `id`.
+    """
+    response, sent = use.exchange.response, use.sent
+    location = response.header(b"location") if response is not None else None
+    if location is not None:
+        url = use.exchange.request.url
+        named = urljoin(url, location.decode("latin-1").strip())
+        return canonical_url(url).is_above(canonical_url(named))
+    given = sent.items() if isinstance(sent, dict) else ()
+    is_of_sent = any(
+        name not in known and name != "id" and name in told and same_state(told[name], value)
+        for name, value in given
+    )
+    is_kept = any(name in told and same_state(told[name], value) for name, value in known.items())
+    return is_of_sent and not is_kept
+
+
+def is_only_accepted(use: Use, known: State) -> bool:
+    """Say whether a write was accepted (202), to be made later, and its answer does not show what the resource is by now.
+
+    known: what it was before.
+    """
+    if use.status != _ACCEPTED or use.makes or use.method == "POST":
+        return False
+    return use.method == "DELETE" or not shows_state(use, known)
 
 
 def shows_state(use: Use, known: State) -> bool:

@@ -521,3 +521,84 @@ def test_what_another_run_did_inside_makes_a_later_write_stale() -> None:
     )
     (stale,) = found.stale
     assert (stale.change.by, stale.lost) == (stale.change.seen, ("$.status",))
+
+
+def test_a_deletion_that_was_only_accepted_is_made_where_a_read_shows_it() -> None:
+    """Who reads it before did not read an old value; who finds it gone knows who deleted it."""
+    for first in ((), (("x", "GET", "", None, 404, {}), ("x", "PUT", "", _OPEN, 201, _OPEN))):
+        for known in ((), (("x", "GET", "", None, 200, _OPEN),)):
+            found = _history(
+                *first,
+                *known,
+                ("y", "DELETE", "", None, 202, {"job": 1}),
+                ("x", "GET", "", None, 200, _OPEN),
+                ("x", "GET", "", None, 200, _OPEN),
+                ("x", "GET", "", None, 404, {}),
+            )
+            change = found.changes[-1]
+            assert change.by is not None
+            assert (change.by.run, change.is_recorded, found.state) == ("y", False, No.MISSING)
+            assert [one.by.run for one in found.changes if one.by] == [
+                *(["x"] if first else []),
+                "y",
+            ]
+            assert (found.old_reads, found.stale, found.unanswered) == ([], [], 1)
+
+
+def test_a_write_that_was_only_accepted_is_made_where_a_read_shows_it() -> None:
+    """Its answer names a job, not what was written; a change of another comes between."""
+    sent = {"id": 57, "status": "void"}
+    found = _history(
+        ("x", "GET", "", None, 200, _OPEN),
+        ("y", "PUT", "", sent, 202, {"job": 1}),
+        ("x", "PUT", "", _PAID, 200, _PAID),
+        ("x", "GET", "", None, 200, sent),
+    )
+    assert [one.by.run if one.by else None for one in found.changes] == ["x", "y"]
+    assert (found.old_reads, found.stale) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("known", "sent", "answered", "is_it"),
+    [
+        # An order of customer 57 that has number 57, too.
+        ({"name": "Ann"}, {"sku": "A"}, {"sku": "A"}, False),
+        ({"name": "Ann", "made": 1}, {"sku": "A"}, {"sku": "A", "name": "cup", "made": 2}, False),
+        ({"status": "new"}, {"sku": "A"}, {"sku": "A", "status": "open"}, False),
+        ({}, {"sku": "A"}, {"sku": "A"}, False),
+        # What was asked for is noted in the resource.
+        (
+            {"total": 5, "status": "new"},
+            {"why": "x"},
+            {"total": 5, "status": "off", "why": "x"},
+            True,
+        ),
+        ({"status": "new"}, {}, {"status": "off", "ended": 2}, True),
+    ],
+)
+def test_what_is_made_inside_may_have_the_same_id(
+    known: dict[str, Any], sent: Any, answered: dict[str, Any], *, is_it: bool
+) -> None:
+    """Collections count for themselves."""
+    before = {"id": 57, **known}
+    found = _history(
+        ("x", "GET", "", None, 200, before),
+        ("y", "POST", "/orders", sent, 201, {"id": 57, **answered}),
+        ("x", "GET", "", None, 200, {"id": 57, **answered} if is_it else before),
+        ("x", "PUT", "", before, 200, before),
+    )
+    assert [one.by.run for one in found.changes if one.by] == (["y", "x"] if is_it else ["x"])
+    assert (found.old_reads, found.stale) == ([], [])
+
+
+@pytest.mark.parametrize(("where", "is_it"), [("/orders/57", False), ("", True)])
+def test_the_location_says_whether_something_was_made_inside(where: str, *, is_it: bool) -> None:
+    """An answer that is like the resource may be another one."""
+    asked = make_request(f"{URL}/orders", b"{}", {}, "POST")
+    told = make_response({**_PAID}, 201, {"location": f"{URL}{where}"})
+    exchanges = (
+        make_exchange(1, request=make_request(URL, b"", {}, "GET"), response=make_response(_OPEN)),
+        make_exchange(2, request=asked, response=told),
+    )
+    uses = [use for one in exchanges if (use := find_use("r", one, URL)) is not None]
+    assert bool(find_history(URL, uses).changes) is is_it
