@@ -27,7 +27,8 @@ from .acts import Act, Said
 from .align_lists import Pair, align_lists
 from .compare_trees import Place, TreeComparison, make_place
 from .fields_beyond_dialect import MAY_VARY, counted_parts
-from .made_anew import find_anew
+from .made_anew import find_spans
+from .renaming import Renaming
 from .row import Change, Row
 from .stand_ins import StandIns
 
@@ -42,6 +43,8 @@ _WHOLES = {"form": "body"}
 _TEXT_BODY = re.compile(r"body byte [0-9]+$")
 _ID = re.compile(r"[\w.:-]+")
 """What may be an id, of any form."""
+_PREFIX = re.compile(r"(?<![\w-])(?:[A-Za-z]+[_-])+\Z")
+"""Words before what was drawn of an id, as in `ord_8f2a91bc44`: both runs have them."""
 _LOOKED_AT = 400
 """Differences of one pair that are looked at."""
 
@@ -120,8 +123,7 @@ class _Finder:
         tree = find_json(_plain_body(request))
         texts |= {f"body {path}": text for path, text in _leaves(tree, self.old.root)}
         for place, text in texts.items():
-            words = (*(one.text for one in find_anew(text)[1]), *_ID.findall(text))
-            other = next(filter(None, map(renaming.find_other, words)), "")
+            other = _find_other(renaming, text)
             if other:
                 yield replace(make_place((place, place), (text, text)), stands_for=other)
 
@@ -416,6 +418,16 @@ class _Lists:
         counted = self._finder.counted(act, one.side, around, split.key, elements)
         self._elements[side].update(counted[1])
         return list(counted[1].values())
+
+
+def _find_other(renaming: Renaming, text: str) -> str:
+    """Find the id of the second run that one in a text stands for, with its prefix; empty where none is known."""
+    for begin, _, made in find_spans(text):
+        other = renaming.find_other(made.text)
+        if other:
+            prefix = _PREFIX.search(text[:begin])
+            return f"{prefix[0] if prefix is not None else ''}{other}"
+    return next(filter(None, map(renaming.find_other, _ID.findall(text))), "")
 
 
 def _is_prompt(element: Any) -> bool:

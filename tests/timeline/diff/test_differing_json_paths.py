@@ -316,6 +316,7 @@ def test_usage_is_what_it_is_outside_of_a_model_call() -> None:
         ((100231, 100232), {"order_id": 100231}, "body $.order_id"),
         (("ord_8f2a91bc44", "ord_1a1b2c3d4e"), {"order": "ord_8f2a91bc44"}, "body $.order"),
         (("ord_8f2a91bc44", "ord_1a1b2c3d4e"), None, "path"),
+        (("ord_test_8f2a91bc44", "ord_test_1a1b2c3d4e"), None, "path"),
     ],
 )
 def test_the_id_of_the_other_run_is_told_of(made: tuple[Any, Any], sent: Any, place: str) -> None:
@@ -332,7 +333,7 @@ def test_the_id_of_the_other_run_is_told_of(made: tuple[Any, Any], sent: Any, pl
     assert compared.divergence is not None
     assert compared.divergence.row.change is Change.ASKED
     (found,) = find_places(compared.divergence.row, *exchanges, compile_rules()).listed
-    assert (found.place, found.stands_for) == (place, str(made[1]).removeprefix("ord_"))
+    assert (found.place, found.stands_for) == (place, str(made[1]))
     assert found.recorded == found.asked
 
 
