@@ -50,6 +50,7 @@ from ...tape.policy.refusal import websocket_refusal
 from ...tape.policy.revise import Recognised
 from ...tape.records.events import EventKind
 from ...tape.records.redacted_originals import answer_of, restore_close
+from ...timeline.outcomes.task import read_task_of_message
 from ..run.pending_exchange import (
     PendingExchange,
     WebSocket,
@@ -101,8 +102,10 @@ class WebSocketPlayer(WebSocket):
         self._unheard = self._ended = False
         self._told: dict[str, Any] = {}
         """For the receipt: whether redaction `replaced` a value in a message that was sent, or was sent `as_recorded`, whether a
-        match rests on a `kind_alone`, on what of the client's `profile`, and how it is `rematched` for another credential."""
+        match rests on a `kind_alone`, on what of the client's `profile`, and how it is `rematched` for another credential. For its cost:
+        how many messages of the tape were `played`, where not all were."""
         self._profile: ProfileUse | None = None
+        self._is_task_known = False
 
     # ---- what the layer asks -------------------------------------------------------------------
 
@@ -173,11 +176,22 @@ class WebSocketPlayer(WebSocket):
         if self._ended:
             return True
         heard = self._pending.open_run.redactor.message(RawMessage(0, True, kind, data))
+        self._note_task(heard)
         self._stray = self._cursor.hear(_now_us(), heard)
         if self._stray is not None and not self._begun and self._choose(heard):
             self._stray = self._cursor.hear(_now_us(), heard)
         self._begun = True
         return self._stray is None
+
+    def _note_task(self, heard: Message) -> None:
+        """Note what the first model call is to do: a message that diverges is in no exchange."""
+        pending = self._pending
+        if self._is_task_known or pending.request_class is not RequestClass.INFERENCE:
+            return
+        task = read_task_of_message(replace(self.exchange, request=self._request), heard)
+        if task is not None:
+            self._is_task_known = True
+            pending.open_run.note(EventKind.NOTED, seq=pending.seq, task=task.noted())
 
     def _note_difference(self, recorded: Message, heard: Message) -> None:
         """Note what a message that is not the recorded one byte for byte owes to the profile of its client, and to rules of `ignore`."""
@@ -315,6 +329,9 @@ class WebSocketPlayer(WebSocket):
                 note_divergence(pending, found)
             if self._profile is not None or (pending.account.logged or {}).get("match") != "exact":
                 self._told.pop("rematched", None)
+            recorded = self.exchange.websocket
+            if recorded is not None and self._cursor.passed < recorded.messages:
+                self._told["played"] = self._cursor.passed
             if self._told:
                 pending.open_run.note(EventKind.NOTED, seq=pending.seq, **self._told)
         finally:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from ...store import Archived, RunInfo, RunStatus, Store, StoreError
 from ...store.tables.run_info import began
-from ...tape.exchange import Exchange
+from ...tape.exchange import Exchange, Message
 from ...tape.records.events import Event, EventKind, decode_event
 from ...timeline.outcomes.outcome import find_outcome, read_outcome
 from ...timeline.outcomes.task import Task, find_task
 from ...timeline.receipts.command.command_end import find_command
+from ...timeline.steps.websocket_calls import split_websocket
 from ..operations.restore_archived import open_place
 from ..standard_streams import print_status
 
@@ -48,10 +49,20 @@ class Recording:
         if not self._is_read:
             asked = (event.seq for event in self._source.events() if asks_model(event))
             seqs = list(islice(asked, _CALLS)) or self._source.seqs()[:_FEW]
-            found = (self._source.find(seq) for seq in seqs)
-            self._task = find_task(one for one in found if one is not None)
+            self._task = find_task(one for seq in seqs for one in self._asked(seq))
             self._is_read = True
         return self._task
+
+    def _asked(self, seq: int) -> Iterator[Exchange]:
+        """Give what may be a model call: an exchange, or each call of a WebSocket."""
+        found = self._source.find(seq)
+        if found is None:
+            return
+        if found.websocket is None:
+            yield found
+            return
+        calls = split_websocket(found, self._source.messages(seq))
+        yield from (made for _, made in islice(calls, _CALLS))
 
 
 def recording_of(store: Store, run: RunInfo) -> Recording:
@@ -124,6 +135,9 @@ class _Stored:
     def find(self, seq: int) -> Exchange | None:
         return self._store.exchanges.find(self._info, seq)
 
+    def messages(self, seq: int) -> Iterable[Message]:
+        return self._store.messages.all(self._info, seq)
+
     def seqs(self) -> list[int]:
         return list(self._store.exchanges.seqs(self._info))
 
@@ -141,6 +155,9 @@ class _Archived:
 
     def find(self, seq: int) -> Exchange | None:
         return self._batches.open(self._where).find_step(self._where.id, seq)
+
+    def messages(self, seq: int) -> Iterable[Message]:
+        return self._batches.open(self._where).messages(self._where.id, seq)
 
     def seqs(self) -> list[int]:
         return list(range(1, _FEW + 1))

@@ -14,7 +14,7 @@ from itertools import islice
 
 from ...store import RunInfo, Store
 from ...tape.exchange import Exchange
-from ...tape.records.events import Event
+from ...tape.records.events import Event, EventKind
 from ...tape.shell_words import shell_word
 from ...timeline.cost.ledger import read_ledger
 from ...timeline.cost.render import show_usd
@@ -127,6 +127,8 @@ class TaskWatch:
                     return None  # its exchange is written a little later
                 self._event = event.number
                 task = read_task(exchange) if exchange is not None else None
+                if event.kind is EventKind.NOTED and "task" in event.data:
+                    task = Task.from_noted(event.data["task"])
                 if task is not None:
                     return task
         return None

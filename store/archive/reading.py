@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...tape.exchange import Exchange, Headers
+from ...tape.exchange import Exchange, Headers, Message
 from ...tape.folders.manifest import read_rows
 from ...tape.records.codec import (
     Apart,
@@ -126,6 +126,17 @@ class BatchReader:
                 with self._reading("exchanges"):
                     return _exchange(row)
         return None
+
+    def messages(self, archive_id: str, seq: int) -> Iterator[Message]:
+        """Read the messages of one WebSocket of a run.
+
+        Raises: StoreError.
+        """
+        for group in self._run(archive_id)["message_groups"]:
+            for row in self._rows("messages", group, archive_id, seq):
+                with self._reading("messages"):
+                    found = decode_message(row["record"], _bytes(row["data"]))
+                yield found
 
     def events(self, archive_id: str) -> Iterator[bytes]:
         """Give the events of a run, each with its chain hash.

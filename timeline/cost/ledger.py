@@ -123,6 +123,8 @@ def _read_entries(
         asked = exchanges.asked(exchange)
         if exchange.websocket is not None or not asked:
             yield _entry_beside(exchange, fate, is_read=bool(asked)), None
+        if fate is Fate.SAVED:
+            asked = exchanges.answered(exchange)
         waiting |= {(seq, part): (made, fate) for part, made in asked}
         if tracer is None:
             for part, made in asked:

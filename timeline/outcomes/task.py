@@ -7,15 +7,17 @@ they are others on another day.
 
 import re
 from calendar import day_abbr, day_name, month_abbr, month_name
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from blake3 import blake3
 
 from ...store import RunInfo
-from ...tape.exchange import Exchange, RequestClass
+from ...tape.exchange import Exchange, Message, RequestClass
 from ..steps.model_call import find_aside, user_texts
 from ..steps.model_context import Context, read_context
+from ..steps.websocket_calls import split_websocket
 
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _CHANGING = re.compile(
@@ -43,6 +45,15 @@ class Task:
         """Sixteen bytes over all three."""
         return blake3(self.system + self.asked + self.tools).digest(16)
 
+    def noted(self) -> dict[str, Any]:
+        """Give it as the log of a run has it: what diverged in a WebSocket is in no exchange."""
+        return asdict(self)
+
+    @classmethod
+    def from_noted(cls, data: Mapping[str, Any]) -> "Task":
+        """Read it from a log."""
+        return cls(**data)
+
     def is_alike(self, other: "Task") -> bool:
         """Say whether the same was asked with the same tools, under another system prompt."""
         return (self.asked, self.tools) == (other.asked, other.tools)
@@ -60,6 +71,15 @@ def read_task(exchange: Exchange) -> Task | None:
         return None
     names = "\0".join(sorted(tool.name for tool in context.asked.tools))
     return Task(_hash(context.system), _hash(said), _hash(names), first_line_of(said))
+
+
+def read_task_of_message(exchange: Exchange, message: Message) -> Task | None:
+    """Read the task of a model call in a WebSocket; None where the message asks no model.
+
+    exchange: the WebSocket.
+    """
+    calls = split_websocket(exchange, (message,))
+    return next((task for _, made in calls if (task := read_task(made)) is not None), None)
 
 
 def find_task(exchanges: Iterable[Exchange]) -> Task | None:

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from ...store import LogCorrupt, RunInfo, Store
 from ...tape.dialects import InferenceResponse, read_response
@@ -41,6 +41,7 @@ class Exchanges:
     _served: dict[int, Event] = field(default_factory=dict)
     _changes: dict[int, list[Event]] = field(default_factory=dict)
     _left: dict[int, Event] = field(default_factory=dict)
+    _played: dict[int, int] = field(default_factory=dict)
 
     @cached_property
     def seqs(self) -> list[int]:
@@ -54,6 +55,8 @@ class Exchanges:
                     self._changes.setdefault(event.seq, []).append(event)
                 elif event.kind is EventKind.OUTCOME and "gone_us" in event.data:
                     self._left[event.seq] = event
+                elif event.kind is EventKind.NOTED and "played" in event.data:
+                    self._played[event.seq] = event.data["played"]
         return sorted(held | self._served.keys())
 
     def find(self, seq: int) -> Exchange | None:
@@ -134,6 +137,19 @@ class Exchanges:
         if served is not None and tape is not None:
             return iter(self.store.messages.all(tape, served.data["tape_seq"]))
         return iter(self.store.messages.all(self.info, exchange.seq))
+
+    def answered(self, exchange: Exchange) -> list[tuple[int, Exchange]]:
+        """Give those of `asked` that a model or its tape answered: of a WebSocket from a tape what was played of it."""
+        asked, played = self.asked(exchange), self._played.get(exchange.seq)
+        if exchange.websocket is None or played is None:
+            return asked
+        calls = split_websocket(exchange, islice(self.messages(exchange), played))
+        begun = {
+            part
+            for part, (_, made) in enumerate(calls, 1)
+            if made.response is not None and made.response.body
+        }
+        return [(part, made) for part, made in asked if part in begun]
 
     def events(self) -> Iterator[Event]:
         """Read the log of the run."""

@@ -16,6 +16,7 @@ from playhead.store import RunInfo, Store
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import Tape, chat, chat_answer, said
 from playhead.tests.support.exchanges import make_intent, make_record
+from playhead.tests.support.provider_tapes import Kept
 from playhead.tests.support.replays import write_replay
 
 COMMAND = ["agent", "--task", "7"]
@@ -102,3 +103,35 @@ async def test_the_last_line_says_what_was_saved(tmp_path: Path) -> None:
         assert saved_line(store, whole) == "saved 100 % | $0.0002 | 60 tokens"
         nothing = await write_replay(store, tape, [])
         assert saved_line(store, nothing) == "saved 0 % | $0.00 | 0 tokens"
+
+
+def test_the_task_of_a_websocket_is_in_its_messages(tmp_path: Path) -> None:
+    """It is read where the recording is, in the store or in an archive."""
+    pytest.importorskip("pyarrow")
+    folder, config = tmp_path / "store", tmp_path / "playhead.yaml"
+    config.write_text(
+        f"store: {folder}\nretention: {{hot: 0s, archive: {tmp_path}/attic, keep: 30d}}\n"
+    )
+    kept = Kept()
+    kept.ask_on_websocket({"input": "Refund order 7."}, {"input": "And more?"})
+
+    async def write_all() -> None:
+        with Store.open(folder) as store:
+            run = await store.runs.create("old", mode="record", at_ns=1)
+            for exchange in kept.tape.exchanges:
+                store.events.append(run.number, make_intent(exchange))
+                for number, message in enumerate(kept.messages[exchange.seq]):
+                    store.messages.append(run.number, exchange.seq, number, message)
+                await store.exchanges.save(run.number, partial(make_record, exchange))
+            store.events.append(run.number, Event(EventKind.NOTED, 2, {"child_exit": 0}))
+            await store.runs.seal(run, reason="ended", at_ns=3)
+            await write(store, "poem", "Write a poem.", child_exit=0, command=["poet"])
+
+    asyncio.run(write_all())
+    for archived in (False, True):
+        if archived:
+            words = ["archive", "old", "-c", str(config)]
+            done = CliRunner().invoke(cli, words, standalone_mode=False)
+            assert done.exception is None, done.exception
+        with Store.open(folder, readonly=True) as store:
+            assert guess_tape(store, ["agent", "Refund order 7."]) == "old"
