@@ -21,6 +21,8 @@ _SEQ = 5
 _LANE = 2
 _RIGHT = 20
 """Columns for tokens and times."""
+_UNSAID = {"cut": "(cut before its end)", "later": "(in the background)"}
+"""In the place of what a model call was answered, by why it ended."""
 _TOLD = [
     "command",
     "cmd",
@@ -185,7 +187,7 @@ class _Page:
         """Give the line of the model call that waits for one."""
         call, self._call = self._call, None
         if call is not None:
-            unsaid = "(cut before its end)" if call.finish == "cut" else "(no answer)"
+            unsaid = _UNSAID.get(call.finish or "", "(no answer)")
             yield _call_line(call, text or unsaid, self._models, marks)
 
 

@@ -15,10 +15,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ...tape.dialects import InferenceResponse
 from ...tape.exchange import Exchange, Seq
 from ..steps.agent_lanes import ANSWER_IS_IN, Placed
 from ..steps.model_call import SAME_BUT_SPACE, ModelCall, is_drawn
 from ..steps.model_context import Item
+from ..steps.tool_call_arrival import read_late_answer
 from .compare_contexts import Lost, count_same, find_change, find_difference, find_dropping
 from .context_parts import (
     ContextPart,
@@ -91,6 +93,9 @@ class Watch:
     def see(self, exchange: Exchange) -> None:
         """Take the next exchange, behind the model calls that it is or that came before."""
         self._provider.see(exchange)
+        late = read_late_answer(exchange)
+        if late is not None:
+            self._note(exchange.seq, late[1])
 
     def note_aside(self, call: ModelCall) -> None:
         """Take a model call beside the conversation: the provider may keep it."""
@@ -114,7 +119,7 @@ class Watch:
             self._look(call, before, looked)
             self.found.append(looked)
             self._placed.append(placed)
-        self._note(call)
+        self._note(call.seq, call.answer)
 
     @property
     def is_open(self) -> bool:
@@ -135,17 +140,17 @@ class Watch:
             else:
                 looked.taken_from = 0
 
-    def _note(self, call: ModelCall) -> None:
-        message = call.answer.message if call.answer is not None else None
+    def _note(self, seq: Seq, answer: InferenceResponse | None) -> None:
+        message = answer.message if answer is not None else None
         if message is None:
             return
-        for part in split_items([Item((message,), call.seq)]):
-            self._said.setdefault(short(part), call.seq)
+        for part in split_items([Item((message,), seq)]):
+            self._said.setdefault(short(part), seq)
             if part.call:
-                self._calls.setdefault(_called(part), call.seq)
+                self._calls.setdefault(_called(part), seq)
                 self._names[part.call] = part.name
                 self._asked.setdefault(part.call, []).append(part)
-        self._said.setdefault(squeezed("assistant", message.text), call.seq)
+        self._said.setdefault(squeezed("assistant", message.text), seq)
 
     def _look(self, call: ModelCall, before: ModelCall | None, looked: Looked) -> None:
         names = dict(self._names)

@@ -3,13 +3,18 @@
 The rule of `seen_answer`, which blame has, too. What a tape answered had come before all that follows it.
 """
 
+import re
 from dataclasses import replace
+from urllib.parse import unquote
 
-from ...tape.dialects import ToolCall, read_response
+from ...tape.dialects import InferenceResponse, ToolCall, read_response
 from ...tape.exchange import Exchange, Seq, VerdictKind
 from ...tape.matching.dependence import seen_answer
 
 _EVER = 1 << 62
+_KEEPS = "openai-responses"
+"""The dialect whose answers can be asked for by their ids."""
+_RESPONSE = re.compile(r"(/responses)/([^/]+)(?:/cancel)?/?")
 
 
 class Arrival:
@@ -72,3 +77,33 @@ def _calls(exchange: Exchange, before: int) -> list[ToolCall]:
     answer = read_response(exchange.request, seen)
     message = answer.message if answer is not None else None
     return list(message.tool_calls) if message is not None else []
+
+
+def read_late_answer(exchange: Exchange) -> tuple[Exchange, InferenceResponse] | None:
+    """Read an answer that was made in the background, and is asked for by its id (OpenAI's Responses, "Background mode").
+
+    Gives it with the exchange that it would have been, had the model call waited for it; None for one that is not there yet.
+    """
+    request, response = exchange.request, exchange.response
+    found = _RESPONSE.search(request.path) if "/responses/" in request.path else None
+    if found is None or found.end() != len(request.path) or request.method not in ("GET", "POST"):
+        return None
+    if response is None or response.spilled is not None or not 200 <= response.status < 300:
+        return None
+    made = replace(
+        exchange, request=replace(request, method="POST", target=request.path[: found.end(1)])
+    )
+    answer = read_response(made.request, response)
+    if answer is None or answer.id != unquote(found[2]) or not answer.complete:
+        return None
+    return (made, answer) if answer.finish_reason is not None else None
+
+
+def is_to_come(answer: InferenceResponse) -> bool:
+    """Say whether an answer has nothing but its id yet, under which it is asked for later."""
+    is_open = answer.finish_reason is None and answer.error is None
+    return answer.dialect == _KEEPS and bool(answer.id) and is_open and not _has_said(answer)
+
+
+def _has_said(answer: InferenceResponse) -> bool:
+    return any(choice.message.parts for choice in answer.choices)

@@ -35,7 +35,7 @@ from .model_context import Context, read_context
 from .program_versions import Versions
 from .searchable_text import read_plain, read_texts
 from .step import Edge, Evidence, Lane, Step, StepKind, Timing
-from .tool_call_arrival import Arrival
+from .tool_call_arrival import Arrival, is_to_come, read_late_answer
 from .websocket_calls import split_websocket
 
 IDLE_S = 60
@@ -45,11 +45,15 @@ LOOP = 3
 _PERIOD = 3
 _REMEMBERED = 4096
 _PENDING = 256
+_LATE = 256
+"""Answers in the background that may yet come."""
 _MOVED = 1024
 """Steps that may yet be found to be of another lane."""
 _CLIENT = 200
 """Characters of a user agent that are kept."""
 _ANSWER = 64 * 1024
+LATER = "later"
+"""Why a model call ended that is answered in the background."""
 Price = Callable[[Exchange, InferenceResponse, str], Decimal | None]
 """What a model call cost, of its exchange, its answer and the model, in US dollars; None where no price is known."""
 _WANTED = (VerdictKind.RECORDED, VerdictKind.SERVED, VerdictKind.LIVE)
@@ -93,6 +97,8 @@ class Tracer:
         self._called = 0, 0
         """Seq of the last tool call, and how many that exchange had by then."""
         self._texts = texts
+        self._late: OrderedDict[str, tuple[ModelCall, LaneState]] = OrderedDict()
+        """Model calls that are answered in the background, by the ids of their answers."""
 
     @property
     def lanes(self) -> Sequence[Lane]:
@@ -162,7 +168,21 @@ class Tracer:
             found = self._model(exchange, answer, 0)
             if found:
                 return found
-        return [self._http(exchange), *_failure(exchange, None, 0)]
+        return [self._http(exchange), *self._answer_late(exchange), *_failure(exchange, None, 0)]
+
+    def _answer_late(self, exchange: Exchange) -> list[Step]:
+        """Give what a model said in the background, where it is read; by the seq of the call that asked for it."""
+        late = read_late_answer(exchange) if self._late else None
+        found = self._late.pop(late[1].id or "", None) if late is not None else None
+        if late is None or found is None:
+            return []
+        made, answer = late
+        call, state = found
+        call.answer, call.failed = answer, answer.error is not None
+        steps = self._answer(call, state, Arrival(made))
+        for step in steps:
+            step.part = call.part
+        return steps
 
     # Model calls
 
@@ -225,6 +245,10 @@ class Tracer:
             agent = exchange.request.header(b"user-agent") or b""
             lane.client = agent.decode("utf-8", "backslashreplace")[:_CLIENT]
         said = self._answer(call, state, Arrival(exchange))
+        if answer is not None and answer.id and is_to_come(answer):
+            self._late[answer.id] = call, state
+            if len(self._late) > _LATE:
+                self._late.popitem(last=False)
         return [
             *(one[0] for one in results),
             step,
@@ -491,6 +515,8 @@ def _finish(answer: InferenceResponse | None) -> str | None:
         return None
     if not answer.complete:
         return "cut"
+    if is_to_come(answer):
+        return LATER
     return answer.finish.value if answer.finish is not None else None
 
 

@@ -523,26 +523,28 @@ def test_what_another_run_did_inside_makes_a_later_write_stale() -> None:
     assert (stale.change.by, stale.lost) == (stale.change.seen, ("$.status",))
 
 
-def test_a_deletion_that_was_only_accepted_is_made_where_a_read_shows_it() -> None:
+@pytest.mark.parametrize("is_first_missing", [False, True])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_deletion_that_was_only_accepted_is_made_where_a_read_shows_it(
+    *, is_first_missing: bool, is_known: bool
+) -> None:
     """Who reads it before did not read an old value; who finds it gone knows who deleted it."""
-    for first in ((), (("x", "GET", "", None, 404, {}), ("x", "PUT", "", _OPEN, 201, _OPEN))):
-        for known in ((), (("x", "GET", "", None, 200, _OPEN),)):
-            found = _history(
-                *first,
-                *known,
-                ("y", "DELETE", "", None, 202, {"job": 1}),
-                ("x", "GET", "", None, 200, _OPEN),
-                ("x", "GET", "", None, 200, _OPEN),
-                ("x", "GET", "", None, 404, {}),
-            )
-            change = found.changes[-1]
-            assert change.by is not None
-            assert (change.by.run, change.is_recorded, found.state) == ("y", False, No.MISSING)
-            assert [one.by.run for one in found.changes if one.by] == [
-                *(["x"] if first else []),
-                "y",
-            ]
-            assert (found.old_reads, found.stale, found.unanswered) == ([], [], 1)
+    rows: list[tuple[str, str, str, Any, int, Any]] = []
+    if is_first_missing:
+        rows += [("x", "GET", "", None, 404, {}), ("x", "PUT", "", _OPEN, 201, _OPEN)]
+    if is_known:
+        rows.append(("x", "GET", "", None, 200, _OPEN))
+    found = _history(
+        *rows,
+        ("y", "DELETE", "", None, 202, {"job": 1}),
+        ("x", "GET", "", None, 200, _OPEN),
+        ("x", "GET", "", None, 200, _OPEN),
+        ("x", "GET", "", None, 404, {}),
+    )
+    assert not found.changes[-1].is_recorded
+    writers = [one.by.run for one in found.changes if one.by]
+    assert (writers, found.state) == ([*(["x"] if is_first_missing else []), "y"], No.MISSING)
+    assert (found.old_reads, found.stale, found.unanswered) == ([], [], 1)
 
 
 def test_a_write_that_was_only_accepted_is_made_where_a_read_shows_it() -> None:

@@ -451,3 +451,20 @@ def test_what_a_cache_with_a_name_has_is_not_known(
     *_, last = look_at(InMemory(tape.exchanges), None)
     assert _told(last) == [told]
     assert [one.partition(" cachedContents/")[0] for one in last.unknown] == unknown
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_what_was_said_in_the_background_is_no_orphan(*, is_kept: bool) -> None:
+    """It came by a later read of the answer: the tool call of a result, and a message that is sent along."""
+    run, output = Kept(), [said("I look.", "m1"), called("call_1", "look", order="7")]
+    run.ask([words("Refund it.")], output=[], status="queued", background=True)
+    run.read("r1", "completed", *output)
+    given = result("call_1", "paid")
+    if is_kept:
+        run.ask([given], previous_response_id="r1")
+    else:
+        run.ask([words("Refund it."), *output, given])
+    assert [one.orphans for one in look_at(run.exchanges, None)] == [[], []]
+    run.ask([words("Refund it."), said("I look away.", "m1"), *output[1:], given])
+    *_, last = look_at(run.exchanges, None)
+    assert "I look away." in [one.text for one in last.orphans]

@@ -8,8 +8,10 @@ from playhead.tape.dialects import read_response
 from playhead.tape.exchange import RequestClass
 from playhead.tests.support.agent_tapes import TAPES, Tape
 from playhead.tests.support.dialects import cut, load_sample, sample_names
+from playhead.tests.support.provider_tapes import Kept, called, result, words
 from playhead.timeline.show.listing import Counts, list_steps
 from playhead.timeline.steps import Step, StepKind, Tracer
+from playhead.timeline.steps.before_effects import find_before_effects
 
 _NAMED = (StepKind.THOUGHT, StepKind.OUTPUT)
 _TOLD = (StepKind.ERROR, StepKind.POLICY)
@@ -173,3 +175,37 @@ def test_a_read_after_one_that_was_cut_is_a_retry() -> None:
     tape.get("https://shop.test/orders", "some words")
     steps, _ = trace(tape)
     assert [step.marks for step in steps if step.kind is StepKind.HTTP] == [(), ("retry of 1",)]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_in_the_background_is_that_of_its_call(*, stream: bool) -> None:
+    """Its tool call is there once it is read by its id, and has made the effect."""
+    run = Kept()
+    run.ask([words("Refund it.")], output=[], status="queued", background=True)
+    run.read("r1", "in_progress", called("call_1", "refund", order="ORD-77"))
+    run.read("r1", "completed", called("call_1", "refund", order="ORD-77"), stream=stream)
+    run.read("r1", "completed", called("call_1", "refund", order="ORD-77"))
+    run.tape.post("https://shop.test/refunds", {"order": "ORD-77"})
+    run.ask([result("call_1", "refunded")], previous_response_id="r1")
+    tracer = Tracer()
+    steps = [step for one in run.tape.exchanges for step in tracer.add(one)] + tracer.end()
+    (call,) = [one for one in steps if one.kind is StepKind.TOOL_CALL]
+    assert (call.seq, call.name, call.lane) == (1, "refund", 1)
+    (effect,) = find_before_effects(steps)
+    assert (effect.seq, effect.tool) == (1, "refund")
+    (given,) = [one for one in steps if one.kind is StepKind.TOOL_RESULT]
+    assert given.name == "refund"
+    page = "\n".join(list_steps(steps, Counts()))
+    assert "(in the background)" in page
+    assert "(no answer)" not in page
+
+
+def test_what_is_not_there_yet_is_no_answer() -> None:
+    """Nor is one that no call of the run asked for, one of another id, or what could not be read."""
+    run = Kept()
+    run.ask([words("Refund it.")], output=[], status="queued", background=True)
+    for id, status in (("r1", "queued"), ("r1", "in_progress"), ("r9", "completed")):
+        run.read(id, status, called("call_1", "refund", order="ORD-77"))
+    tracer = Tracer()
+    steps = [step for one in run.tape.exchanges for step in tracer.add(one)]
+    assert [one.kind for one in steps] == [StepKind.MODEL_CALL, *[StepKind.HTTP] * 3]
