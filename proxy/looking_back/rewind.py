@@ -51,8 +51,8 @@ def _lines(one: BeforeEffect, run: str) -> list[str]:
     why = (
         f"asked for by {one.tool}, {one.evidence}" if one.tool else "the last model call before it"
     )
-    lines.append(f"  {fit(f'before it: {one.seq} ({why})', WIDTH - 2)}")
+    lines.append(f"  {fit(f'before it: {one.step} ({why})', WIDTH - 2)}")
     if one.said:
         lines.append(f"    {fit(one.said, WIDTH - 4)}")
-    lines.append(f"    {fit(f'playhead state {shell_word(run)} {one.seq}', WIDTH - 4)}")
+    lines.append(f"    {fit(f'playhead state {shell_word(run)} {one.step}', WIDTH - 4)}")
     return lines

@@ -9,7 +9,7 @@ from ...config import Config
 from ...config.parse_values import show
 from ...store import RunStatus, StoreError
 from ...timeline.state.calls_before import Exchanges
-from ...timeline.state.find_state import find_seq_at, find_state
+from ...timeline.state.find_state import find_state, find_step_at
 from ...timeline.state.lost_context import look_at
 from ...timeline.state.render import (
     looked_json,
@@ -39,10 +39,11 @@ def show_state(
     """
     with opened(config, run) as (_, exchanges):
         if step is None and at is not None:
-            step = StepName(find_seq_at(exchanges, _find_moment(exchanges, at)))
+            place = find_step_at(exchanges, _find_moment(exchanges, at))
+            step = StepName(place.seq, place.part)
         elif step is None:
             print_status("playhead: this is the last step; SEQ or --at TIME names another one")
-            step = StepName(max(exchanges.seqs, default=1))
+            step = StepName(exchanges.last_place.seq, exchanges.last_place.part)
         state = find_state(exchanges, *step)
         if as_json:
             click.echo(json.dumps(state_json(state), indent=1))

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 import lmdb
 from blake3 import blake3
 
-from ...tape.exchange import Message, RawMessage
+from ...tape.exchange import Message, RawMessage, Seq
 from ...tape.records.codec import BadRecord, decode_message, encode_message
 from ...tape.records.events import HASH_BYTES
 from ..deltas import record_codec
 from ..errors import LogCorrupt
 from ..lmdb.database import Database
 from ..lmdb.writer import Operation
-from ..lmdb_keys import message_key
+from ..lmdb_keys import message_key, number_key, pair_key
 from .redacted_originals import Originals
 from .run_info import RunInfo
 
@@ -103,3 +103,17 @@ class Messages:
                     where = f"run {info.id}, exchange {seq}, message {after}"
                     raise LogCorrupt(f"{where}: {error}") from error
             yield found
+
+    def seqs(self, info: RunInfo) -> list[Seq]:
+        """List the exchanges of a run that have messages, in order, without reading one."""
+        found = list[Seq]()
+        prefix = number_key(info.number)
+        with (
+            self._database.reading() as transaction,
+            self._database.cursor(transaction, "messages") as cursor,
+        ):
+            more = cursor.set_range(prefix)
+            while more and bytes(cursor.key()[:8]) == prefix:
+                found.append(Seq(int.from_bytes(cursor.key()[8:16], "big")))
+                more = cursor.set_range(pair_key(info.number, found[-1] + 1))
+        return found

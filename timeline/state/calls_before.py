@@ -7,7 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from heapq import merge
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 from ...store import LogCorrupt, RunInfo, Store
 from ...tape.dialects import InferenceResponse, read_response
@@ -20,7 +22,7 @@ from ..reading.substituted_answer import CHANGES, find_played, is_from_tape
 from ..steps.model_call import ModelCall, read_call, same_agent
 from ..steps.model_context import read_context
 from ..steps.read_run import find_served
-from ..steps.websocket_calls import split_websocket
+from ..steps.websocket_calls import renumber_arrivals, split_websocket
 
 NO_OUTCOME = "no outcome"
 """What is said of a request that was under way when its run ended."""
@@ -30,6 +32,17 @@ _BLOCK = 32
 """Exchanges that are read at a time."""
 _WEBSOCKET = b"\xacconversation"
 """In the fields of a packed exchange that has messages beside it."""
+
+
+class Place(NamedTuple):
+    """Where a request is in the order in which a run asked: a model call of a WebSocket comes when it was asked, not with its handshake."""
+
+    after: int
+    """The exchange that had arrived last; itself, but for a model call of a WebSocket."""
+    started_ns: int
+    """-1 of an exchange: what arrived last comes before what was asked then."""
+    seq: int
+    part: int
 
 
 @dataclass
@@ -130,12 +143,60 @@ class Exchanges:
                 return made
         raise no_part(self.info.id, exchange.seq, part, len(calls))
 
+    @cached_property
+    def parts(self) -> list[Place]:
+        """The places of the model calls of WebSockets, in the order in which they were asked.
+
+        Raises: LogCorrupt.
+        """
+        found = []
+        for exchange in self.websockets():
+            for part, (_, made, after) in enumerate(
+                split_websocket(exchange, self.messages(exchange)), 1
+            ):
+                arrived = after or max(exchange.seq, self.find_begun(made.started_ns))
+                found.append(Place(arrived, made.started_ns, exchange.seq, part))
+        return sorted(found)
+
+    def place_of(self, seq: int, part: int = 0) -> Place:
+        """Give the place of a request; that of the handshake for a WebSocket without a part."""
+        if part:
+            known = next((one for one in self.parts if (one.seq, one.part) == (seq, part)), None)
+            if known is not None:
+                return known
+        return Place(seq, -1, seq, 0)
+
+    @property
+    def last_place(self) -> Place:
+        """The place of what was asked last of all."""
+        return max([self.place_of(max(self.seqs, default=1)), *self.parts[-1:]])
+
+    def find_begun(self, at_ns: int) -> int:
+        """Find the last exchange that had begun at a time; 0 where none had.
+
+        Raises: LogCorrupt.
+        """
+        seqs = self.seqs
+        low, high = 0, len(seqs)
+        while low < high:
+            middle = (low + high) // 2
+            exchange = self.find(seqs[middle])
+            if exchange is None:
+                raise LogCorrupt(f"run {self.info.id}, exchange {seqs[middle]}: it is not there")
+            if exchange.started_ns <= at_ns:
+                low = middle + 1
+            else:
+                high = middle
+        return seqs[low - 1] if low else 0
+
     def messages(self, exchange: Exchange) -> Iterator[Message]:
         """Read the messages of a WebSocket."""
         served = self._served.get(exchange.seq)
         tape = self.store.runs.find_tape(self.info) if served is not None else None
         if served is not None and tape is not None:
-            return iter(self.store.messages.all(tape, served.data["tape_seq"]))
+            messages = self.store.messages.all(tape, served.data["tape_seq"])
+            own = [(one.data["tape_seq"], seq) for seq, one in self._served.items()]
+            return renumber_arrivals(messages, exchange.seq, own)
         return iter(self.store.messages.all(self.info, exchange.seq))
 
     def answered(self, exchange: Exchange) -> list[tuple[int, Exchange]]:
@@ -150,6 +211,20 @@ class Exchanges:
             if made.response is not None and made.response.body
         }
         return [(part, made) for part, made in asked if part in begun]
+
+    def websockets(self) -> Iterator[Exchange]:
+        """Give the WebSockets that have messages, in order; no other exchange is read.
+
+        Raises: LogCorrupt.
+        """
+        seqs = set(self.seqs) & set(self.store.messages.seqs(self.info))
+        tape = self.store.runs.find_tape(self.info) if self._served else None
+        if tape is not None:
+            known = set(self.store.messages.seqs(tape))
+            seqs |= {seq for seq, one in self._served.items() if one.data["tape_seq"] in known}
+        for exchange in map(self.find, sorted(seqs)):
+            if exchange is not None and exchange.websocket is not None:
+                yield exchange
 
     def events(self) -> Iterator[Event]:
         """Read the log of the run."""
@@ -169,7 +244,7 @@ class Exchanges:
         """Give the requests to models of an exchange, with their parts: one, several of a WebSocket, or none."""
         if exchange.websocket is not None:
             calls = split_websocket(exchange, self.messages(exchange))
-            return [(part, made) for part, (_, made) in enumerate(calls, 1)]
+            return [(part, one.made) for part, one in enumerate(calls, 1)]
         asks = exchange.request_class is RequestClass.INFERENCE
         return [(0, exchange)] if asks and exchange.request.spilled is None else []
 
@@ -194,7 +269,8 @@ def calls_before(
     Each is read against the call's context, and has its answer where the two share something.
     marks: bytes one of which a request has to have, else it is passed over unread.
     """
-    for part, made in _asked_before(exchanges, call, horizon, marks):
+    place = exchanges.place_of(call.seq, call.part)
+    for part, made in asked_before(exchanges, place, horizon, marks):
         context = read_context(made.request, made.seq, call.context)
         if context is None or context.asked.rpc:
             continue
@@ -206,28 +282,58 @@ def calls_before(
         yield found
 
 
-def _asked_before(
-    exchanges: Exchanges, call: ModelCall, horizon: int, marks: list[bytes] | None
+def asked_before(
+    exchanges: Exchanges, place: Place, horizon: int = HORIZON, marks: list[bytes] | None = None
 ) -> Iterator[tuple[int, Exchange]]:
-    """Give the requests to models before a call, the last first.
+    """Give the requests to models before a place, the last first, each with its part.
 
     They are read in blocks, each in the order in which it was written: the store then unpacks every exchange once.
     """
     seqs = exchanges.seqs
-    end, first = bisect_right(seqs, call.seq), max(0, bisect_left(seqs, call.seq) - horizon)
+    end = bisect_left(seqs, place.after if not place.part else place.after + 1)
+    first = max(0, end - horizon)
+    since = seqs[first] if first < len(seqs) else 0
+    parts = [one for one in exchanges.parts if one < place and since <= one.after]
+    for _, part, made in merge(
+        _exchanges_before(exchanges, end, first, marks),
+        _parts_before(exchanges, parts, marks),
+        key=lambda one: one[0],
+        reverse=True,
+    ):
+        yield part, made
+
+
+_Placed = tuple[Place, int, Exchange]
+
+
+def _exchanges_before(
+    exchanges: Exchanges, end: int, first: int, marks: list[bytes] | None
+) -> Iterator[_Placed]:
+    sockets = {one.seq for one in exchanges.parts}
     size = 2
     while end > first:
         begin = max(first, end - size)
-        block: list[tuple[int, Exchange]] = []
-        wanted = [seq for seq in seqs[begin:end] if seq != call.seq or call.part]
+        block: list[_Placed] = []
+        wanted = [seq for seq in exchanges.seqs[begin:end] if seq not in sockets]
         for exchange in exchanges.find_some(wanted, marks):
-            seq = exchange.seq
             for part, made in exchanges.asked(exchange):
-                is_before = seq < call.seq or part < call.part
-                if is_before and _has_mark(made, marks):
-                    block.append((part, made))
+                if _has_mark(made, marks):
+                    block.append((exchanges.place_of(exchange.seq), part, made))
         yield from reversed(block)
         end, size = begin, min(size * 4, _BLOCK)
+
+
+def _parts_before(
+    exchanges: Exchanges, parts: list[Place], marks: list[bytes] | None
+) -> Iterator[_Placed]:
+    calls: dict[int, dict[int, Exchange]] = {}
+    for place in reversed(parts):
+        if place.seq not in calls:
+            exchange = exchanges.find(place.seq)
+            calls[place.seq] = dict(exchanges.asked(exchange)) if exchange is not None else {}
+        made = calls[place.seq].pop(place.part, None)
+        if made is not None and _has_mark(made, marks):
+            yield place, place.part, made
 
 
 def _has_mark(exchange: Exchange, marks: list[bytes] | None) -> bool:

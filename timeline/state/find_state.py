@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ...store import LogCorrupt, StoreError
+from ...store import StoreError
 from ...tape.dialects import Usage
 from ...tape.exchange import Exchange, Seq
 from ...tape.shell_words import shell_word
@@ -12,7 +12,7 @@ from ..lookup.missing_exchange_error import no_exchange
 from ..steps.model_call import ModelCall, read_call
 from ..steps.model_context import Item, read_context
 from ..steps.step import Edge
-from .calls_before import Exchanges, read_answer
+from .calls_before import Exchanges, Place, asked_before, read_answer
 from .compare_contexts import find_change
 from .context_parts import ContextPart, short, split_items, squeezed
 from .lane_before import LaneBefore, find_lane_before
@@ -103,16 +103,14 @@ def _find_call(exchanges: Exchanges, seq: int, part: int) -> tuple[ModelCall, Ex
     at = bisect_right(seqs, seq)
     if not at or seqs[at - 1] != seq:
         raise no_exchange(exchanges.info.id, seq, seqs)
-    for number in reversed(seqs[:at]):
-        exchange = exchanges.find(number)
-        if exchange is None:
-            continue
-        for place, made in reversed(exchanges.asked(exchange)):
-            if part and number == seq and place > part:
-                continue
-            context = read_context(made.request, made.seq)
-            if context is not None and not context.asked.rpc:
-                return read_call(made, context, read_answer(made), place), exchange
+    own = [one for one in exchanges.parts if one.seq == seq]
+    place = exchanges.place_of(seq, part or (own[-1].part if own else 0))
+    # Itself counts, too.
+    for number, made in asked_before(exchanges, place._replace(part=place.part + 1), len(seqs)):
+        context = read_context(made.request, made.seq)
+        if context is not None and not context.asked.rpc:
+            exchange = exchanges.get(made.seq)
+            return read_call(made, context, read_answer(made), number), exchange
     nearest = next((one for one in seqs[at:] if _is_call(exchanges, one)), None)
     hint = (
         f"the first model call is {nearest}"
@@ -199,25 +197,16 @@ def _since(part: ContextPart) -> int:
     return part.since
 
 
-def find_seq_at(exchanges: Exchanges, at_ns: int) -> int:
-    """Find the last exchange that had begun at a time.
+def find_step_at(exchanges: Exchanges, at_ns: int) -> Place:
+    """Find the last request that had been made at a time: an exchange, or a model call of a WebSocket.
 
     Raises: StoreError, naming when the run began and ended.
     """
-    seqs = exchanges.seqs
-    low, high = 0, len(seqs)
-    while low < high:
-        middle = (low + high) // 2
-        exchange = exchanges.find(seqs[middle])
-        if exchange is None:
-            raise LogCorrupt(f"run {exchanges.info.id}, exchange {seqs[middle]}: it is not there")
-        if exchange.started_ns <= at_ns:
-            low = middle + 1
-        else:
-            high = middle
-    if not low:
+    begun = exchanges.find_begun(at_ns)
+    if not begun:
         raise StoreError(
             f"run {exchanges.info.id!r} had not begun at that time",
             f"`playhead show {shell_word(exchanges.info.id)}` lists what it holds",
         )
-    return seqs[low - 1]
+    parts = [one for one in exchanges.parts if one.started_ns <= at_ns and one.after <= begun]
+    return max([exchanges.place_of(begun), *parts[-1:]])

@@ -155,12 +155,13 @@ def _trace(exchanges: Exchanges, call: ModelCall) -> LaneBefore:
 
     tracer, seqs = Tracer(observe=observe), exchanges.seqs
     first = max(0, bisect_left(seqs, call.seq) - HORIZON)
-    for seq in seqs[first : bisect_right(seqs, call.seq) + HORIZON]:
+    last = exchanges.place_of(call.seq, call.part).after
+    for seq in seqs[first : bisect_right(seqs, last) + HORIZON]:
         since = tracer.open_since
         is_settled = placed is not None and (since is None or since > call.seq)
-        if seq > call.seq and (is_settled or not (placed is None or placed.is_fork)):
+        if seq > last and (is_settled or not (placed is None or placed.is_fork)):
             break
-        if seq > call.seq and placed is None and call.part == 0:
+        if seq > last and placed is None and call.part == 0:
             break  # beside the conversation
         exchange = exchanges.find(seq)
         if exchange is not None:

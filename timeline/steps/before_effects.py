@@ -29,10 +29,17 @@ class BeforeEffect:
     """On what it rests that the tool call made it: `recorded` or `inferred`, and by which rule."""
     said: str
     """What the model wanted: the tool call, each of them where several may have made it, or the beginning of what it said before."""
+    part: int = 0
+    """Of the model call before it among those of one WebSocket; 0 elsewhere."""
+
+    @property
+    def step(self) -> str:
+        """The name of the model call before it: SEQ, or SEQ.PART of a WebSocket."""
+        return f"{self.seq}.{self.part}" if self.part else str(self.seq)
 
     def to_json(self) -> dict[str, Any]:
         """Give it as JSON types."""
-        return {**asdict(self), "marks": list(self.marks)}
+        return {**asdict(self), "marks": list(self.marks), "part": self.part or None}
 
 
 def find_before_effects(steps: Iterable[Step]) -> list[BeforeEffect]:
@@ -46,8 +53,10 @@ class EffectFinder:
 
     def __init__(self) -> None:
         """Begin before the first step."""
-        self._last: int | None = None
-        self._wanted: dict[tuple[int, int], str] = {}
+        self._last: tuple[int | None, int] = None, 0
+        """Seq and part of the last model call."""
+        self._wanted: dict[tuple[int, int], tuple[str, int]] = {}
+        """Tool calls by the seqs and numbers that edges have, each with the part whose answer asked for it."""
         self._called = Counter[int]()
         self._said = ""
         self._ended_ns = 0
@@ -55,13 +64,14 @@ class EffectFinder:
     def take(self, step: Step) -> BeforeEffect | None:
         """Take the next step; give the one before it, where it is an effect."""
         if step.kind is StepKind.MODEL_CALL and not step.aside:
-            self._last, self._said, self._ended_ns = step.seq, "", _end_ns(step)
+            self._last = step.seq, step.part
+            self._said, self._ended_ns = "", _end_ns(step)
         elif step.kind in (StepKind.TOOL_CALL, StepKind.OUTPUT):
             told = f"{step.name} {step.text[:_TEXT]}".strip()
             self._said = self._said or told
             if step.kind is StepKind.TOOL_CALL:
                 self._called[step.seq] += 1
-                self._wanted[step.seq, self._called[step.seq]] = told
+                self._wanted[step.seq, self._called[step.seq]] = told, step.part
             if len(self._wanted) > _REMEMBERED:
                 self._wanted.pop(next(iter(self._wanted)))
         elif step.effect:
@@ -76,14 +86,17 @@ def _end_ns(step: Step) -> int:
 
 
 def _make(
-    step: Step, last: int | None, wanted: dict[tuple[int, int], str], said: str
+    step: Step,
+    last: tuple[int | None, int],
+    wanted: dict[tuple[int, int], tuple[str, int]],
+    said: str,
 ) -> BeforeEffect:
-    seq, tool, evidence = last, "", ""
+    (seq, part), tool, evidence = last, "", ""
     if step.cause is not None and step.edges:
         edge = step.edges[0]
         seq, tool = step.cause
         evidence = f"{edge.evidence.value}: {edge.rule}"
-        said = " or ".join(
-            wanted[seq, one.number] for one in step.edges if (seq, one.number) in wanted
-        )
-    return BeforeEffect(step.seq, step.name, step.text, step.marks, seq, tool, evidence, said)
+        asked = [wanted[seq, one.number] for one in step.edges if (seq, one.number) in wanted]
+        said = " or ".join(told for told, _ in asked)
+        part = max((one for _, one in asked), default=part if seq == last[0] else 0)
+    return BeforeEffect(step.seq, step.name, step.text, step.marks, seq, tool, evidence, said, part)

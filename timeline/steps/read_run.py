@@ -14,6 +14,7 @@ from .program_versions import Versions
 from .step import Lane, Step, StepKind
 from .steps_from_log import tell_between, tell_of_exchange
 from .tracer import Price, Tracer
+from .websocket_calls import renumber_arrivals
 
 
 @dataclass(slots=True)
@@ -128,7 +129,10 @@ class RunReader:
         asked = self._asked.get(exchange.seq)
         tape = self.store.runs.find_tape(self.info)
         if asked is not None and tape is not None and "tape_seq" in asked.data:
-            return self.store.messages.all(tape, asked.data["tape_seq"])
+            messages = self.store.messages.all(tape, asked.data["tape_seq"])
+            known = (one for one in self._asked.values() if "tape_seq" in one.data)
+            own = [(one.data["tape_seq"], int(one.seq)) for one in known]
+            return renumber_arrivals(messages, exchange.seq, own)
         return self.store.messages.all(self.info, exchange.seq)
 
     def _read_events(self) -> None:

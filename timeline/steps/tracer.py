@@ -2,7 +2,7 @@
 
 import heapq
 import json
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 
@@ -88,14 +88,17 @@ class Tracer:
         self._hosts: set[str] = set()
         self._seen: OrderedDict[bytes, tuple[Seq, bool]] = OrderedDict()
         self._end_ns = 0
-        self._waiting: list[tuple[int, Seq, int, InferenceResponse | None, Exchange]] = []
+        self._waiting: list[tuple[int, int, Seq, int, InferenceResponse | None, Exchange]] = []
+        self.arrived: dict[tuple[int, int], int] = {}
+        """Of model calls of WebSockets, by seq and part: the exchange that had arrived last when each was asked."""
+        self._last = 0
         self._kept: deque[Step] = deque(maxlen=_MOVED)
         self._happened = {} if happened is None else happened
         self._observe = observe
         self._observe_aside = observe_aside
         self._price = price
-        self._called = 0, 0
-        """Seq of the last tool call, and how many that exchange had by then."""
+        self._called = Counter[Seq]()
+        """Tool calls so far by the seqs of their exchanges: of a WebSocket those of all its parts."""
         self._texts = texts
         self._late: OrderedDict[str, tuple[ModelCall, LaneState]] = OrderedDict()
         """Model calls that are answered in the background, by the ids of their answers."""
@@ -115,7 +118,8 @@ class Tracer:
 
         messages: those of a WebSocket.
         """
-        early = self._flush(exchange.started_ns)
+        early = self._flush(exchange)
+        self._last = exchange.seq
         steps = self._read(exchange, messages)
         marks = self._marks(exchange)
         first = next((one for one in steps if one.timing is not None), None)
@@ -144,11 +148,20 @@ class Tracer:
         """Give the steps of model calls of WebSockets that nothing has come after."""
         return self._flush(None)
 
-    def _flush(self, until_ns: int | None) -> list[Step]:
-        """Read the model calls of WebSockets that were made before a time: their tools' requests have later seqs."""
+    def _flush(self, until: Exchange | None) -> list[Step]:
+        """Read the model calls of WebSockets that were made before an exchange: their tools' requests have later seqs.
+
+        Times say so where the order of arrival is not known; those of messages of a tape are not those of its playback.
+        """
         steps = []
-        while self._waiting and (until_ns is None or self._waiting[0][0] <= until_ns):
-            _, _, part, answer, made = heapq.heappop(self._waiting)
+        while self._waiting:
+            after, started_ns = self._waiting[0][:2]
+            if until is not None and (
+                after >= until.seq if after else started_ns > until.started_ns
+            ):
+                break
+            _, _, seq, part, answer, made = heapq.heappop(self._waiting)
+            self.arrived[seq, part] = after or self._last
             for step in self._model(made, answer, part):
                 step.part = part
                 steps.append(step)
@@ -157,8 +170,8 @@ class Tracer:
 
     def _read(self, exchange: Exchange, messages: Iterable[WebSocketMessage]) -> list[Step]:
         if exchange.websocket is not None:
-            for part, (said, made) in enumerate(split_websocket(exchange, messages), 1):
-                row = made.started_ns, exchange.seq, part, said, made
+            for part, (said, made, after) in enumerate(split_websocket(exchange, messages), 1):
+                row = after, made.started_ns, exchange.seq, part, said, made
                 heapq.heappush(self._waiting, row)
             return [self._http(exchange), *_failure(exchange, None, 0)]
         if exchange.request.spilled is None:
@@ -361,7 +374,7 @@ class Tracer:
             if call.is_half(one):
                 steps.append(Step(StepKind.THOUGHT, seq, "cut", f"{one.name} {text}", lane=number))
                 continue  # nobody can make it
-            self._called = seq, self._called[1] + 1 if self._called[0] == seq else 1
+            self._called[seq] += 1
             step = Step(StepKind.TOOL_CALL, seq, one.name, text, lane=number, call=one.id)
             state.signatures.append(f"{one.name} {text}")
             loop = find_loop(state.signatures)
@@ -376,7 +389,7 @@ class Tracer:
                     one.id,
                     one.arguments,
                     text[:_ANSWER],
-                    self._called[1],
+                    self._called[seq],
                     arrival=arrival,
                     at=at,
                 )

@@ -5,9 +5,11 @@ answer it. A call is made into the exchange that it would have been, and read by
 """
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import accumulate, islice
+from typing import NamedTuple
 
 from ...tape.dialects import InferenceResponse, read_response
 from ...tape.dialects.common.untrusted_json import find_json
@@ -17,9 +19,17 @@ _MOST = 64 * 1024 * 1024
 """Bytes of the events of one answer beyond which it is read no further."""
 
 
-def split_websocket(
-    exchange: Exchange, messages: Iterable[Message]
-) -> Iterator[tuple[InferenceResponse | None, Exchange]]:
+class WebSocketCall(NamedTuple):
+    """A model call of a WebSocket."""
+
+    answer: InferenceResponse | None
+    made: Exchange
+    """The exchange that it would have been."""
+    after: int
+    """Highest seq of the run that had arrived when it was asked; 0 where that was not written down."""
+
+
+def split_websocket(exchange: Exchange, messages: Iterable[Message]) -> Iterator[WebSocketCall]:
     """Give the model calls of a WebSocket in order; nothing where it has none."""
     asked: Message | None = None
     body: dict[str, object] = {}
@@ -55,12 +65,12 @@ def find_call(
     asked = (find_json(one.data) for one in kept if one.from_client)
     calls = (one for one in asked if isinstance(one, dict) and one.get("type") == "response.create")
     tree = next(islice(calls, part - 1, None))
-    return made[1], "$.response" if isinstance(tree.get("response"), dict) else "$"
+    return made.made, "$.response" if isinstance(tree.get("response"), dict) else "$"
 
 
 def _make(
     exchange: Exchange, asked: Message, body: dict[str, object], events: list[Message]
-) -> tuple[InferenceResponse | None, Exchange]:
+) -> WebSocketCall:
     request = replace(
         exchange.request, method="POST", body=json.dumps(body).encode(), headers=(), secrets=()
     )
@@ -91,4 +101,20 @@ def _make(
         started_ns=exchange.started_ns + asked.at_us * 1000,
         end_us=end,
     )
-    return read_response(request, response), made
+    return WebSocketCall(read_response(request, response), made, asked.after)
+
+
+def renumber_arrivals(
+    messages: Iterable[Message], seq: int, own: Iterable[tuple[int, int]]
+) -> Iterator[Message]:
+    """Give messages that a tape had for a playback, behind those requests of the playback that they were behind on the tape.
+
+    seq: of the WebSocket in the playback.
+    own: seqs of the tape that answered requests of the playback, each with the seq of that request.
+    """
+    pairs = sorted(own)
+    on_tape, last = [one for one, _ in pairs], [*accumulate((own for _, own in pairs), max)]
+    for message in messages:
+        at = bisect_right(on_tape, message.after)
+        after = max(seq, last[at - 1] if at else 0)
+        yield replace(message, after=after) if message.after else message

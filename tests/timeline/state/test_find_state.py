@@ -27,9 +27,10 @@ from playhead.tests.support.dialects import (
     make_stream,
 )
 from playhead.tests.support.exchanges import make_intent, make_record, write_run
+from playhead.tests.support.socket_tapes import BEGAN_NS, STEP_US, in_memory, refund, write_refund
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.context_parts import ContextPart
-from playhead.timeline.state.find_state import Origin, State, find_pending, find_state
+from playhead.timeline.state.find_state import Origin, State, find_pending, find_state, find_step_at
 from playhead.timeline.state.lost_context import look_at
 from playhead.timeline.state.render import estimate_tokens, render_lost, render_state, state_json
 from playhead.timeline.steps import Evidence, StepKind, Tracer
@@ -440,3 +441,32 @@ async def test_tokens_are_shared_with_what_the_provider_keeps(tmp_path: Path) ->
     broken = await state_at(tmp_path / "broken", tape, 1)
     assert estimate_tokens(broken) == {}
     assert not any("by part" in line for line in render_state(broken, full=False))
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    ("step", "call"),
+    [((1, 1), "1.1"), ((2, 0), "1.1"), ((1, 2), "1.2"), ((3, 0), "1.2"), ((1, 0), "1.3")],
+)
+async def test_the_call_of_a_websocket_before_a_step_was_asked_before_it(
+    tmp_path: Path, step: tuple[int, int], call: str, known: bool
+) -> None:
+    """Calls of a WebSocket come when they were asked, not with its handshake."""
+    with Store.open(tmp_path / "store") as store:
+        state = find_state(await write_refund(store, refund(known=known)), *step)
+    assert f"{state.call.seq}.{state.call.part}" == call
+
+
+@pytest.mark.parametrize(
+    ("steps", "place"),
+    [(0, (1, 0)), (1, (1, 1)), (2, (2, 0)), (3, (1, 2)), (4, (3, 0)), (9, (1, 3))],
+)
+def test_at_a_time_the_call_of_a_websocket_is_the_step(steps: int, place: tuple[int, int]) -> None:
+    """Which was asked last."""
+    found = find_step_at(in_memory(refund()), BEGAN_NS + steps * STEP_US * 1000)
+    assert (found.seq, found.part) == place
+
+
+def test_the_last_step_may_be_a_call_of_a_websocket() -> None:
+    """Whatever the seqs of other exchanges are."""
+    assert in_memory(refund()).last_place[2:] == (1, 3)

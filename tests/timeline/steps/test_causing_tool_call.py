@@ -10,6 +10,7 @@ from playhead.tape.exchange import Exchange, Gone, RequestClass, Response, Seq, 
 from playhead.tests.support.agent_tapes import Tape, anthropic, anthropic_stream, use, user
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange
+from playhead.tests.support.socket_tapes import refund
 from playhead.timeline.steps import Tracer
 from playhead.timeline.steps.agent_lanes import PendingCall
 from playhead.timeline.steps.before_effects import find_before_effects
@@ -275,3 +276,14 @@ def test_a_request_is_of_the_sub_agent_that_was_handed_its_value() -> None:
     assert find(request, asks, pays) is None
     asks.lanes.add(2)
     assert told(find(request, asks, pays)) == ("refund", "inferred")
+
+
+def test_the_step_before_an_effect_may_be_a_call_of_a_websocket() -> None:
+    """It is named with its part, in JSON too."""
+    exchanges, messages = refund(times=2)
+    tracer, steps = Tracer(), []
+    for one in exchanges:
+        steps += tracer.add(one, messages if one.websocket else ())
+    found = find_before_effects(steps + tracer.end())
+    told = [(one.effect, one.step, one.to_json()["part"]) for one in found]
+    assert [one for one in told if one[0] > 1] == [(3, "1.2", 2), (4, "1.2", 2)]
