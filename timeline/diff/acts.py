@@ -169,7 +169,8 @@ def read_acts(exchanges: Exchanges, rules: Rules | None = None) -> list[Act]:
     reader.take(None, reader.tracer.end())
     reader.end()
     reader.acts += _under_way(exchanges)
-    reader.acts.sort(key=lambda act: act.seq)
+    arrived = reader.tracer.arrived
+    reader.acts.sort(key=lambda act: (arrived.get((act.seq, act.part), act.seq), act.part > 0))
     finisher = _Finisher(reader.acts, reader.asked_s)
     for act in reader.acts:
         finisher.finish(act)

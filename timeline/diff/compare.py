@@ -185,26 +185,30 @@ def commute(one: Act, later: Act, acts: list[Act]) -> bool:
 
 def _leads_to(one: Act, later: Act, acts: list[Act]) -> bool:
     """Say whether an act is among those that a later one came from: by edges, or before it in its lane."""
-    by_seq: dict[int, Act] = {}
-    before: dict[int, int] = {}
+    latest: dict[int, int] = {}
+    """By seq the last act of it so far: edges do not name the part of a WebSocket."""
     last: dict[int, int] = {}
-    for act in acts:
-        if act.seq > later.seq:
-            break
-        by_seq[act.seq] = act
+    sources: list[list[int]] = []
+    first = len(acts)
+    for at, act in enumerate(acts):
+        came = [latest[edge.source] for edge in act.edges if edge.source in latest]
         if act.lane:
-            before[act.seq] = last.get(act.lane, 0)
-            last[act.lane] = act.seq
-    level, seen = [int(later.seq)], set[int]()
+            came += [last[act.lane]] if act.lane in last else []
+            last[act.lane] = at
+        sources.append(came)
+        latest[act.seq] = at
+        if act is one:
+            first = at
+        if act is later:
+            break
+    level, seen = [len(sources) - 1], set[int]()
     while level:
-        seq = level.pop()
-        if seq == one.seq:
+        at = level.pop()
+        if at == first:
             return True
-        if seq in seen or seq < one.seq or seq not in by_seq:
-            continue
-        seen.add(seq)
-        level += [edge.source for edge in by_seq[seq].edges]
-        level.append(before.get(seq, 0))
+        if at > first and at not in seen:
+            seen.add(at)
+            level += sources[at]
     return False
 
 
@@ -494,9 +498,11 @@ def _is_parallel(
     one, other = row.first, row.second
     assert one is not None
     assert other is not None
+    own = next(at for at, act in enumerate(left) if act is one)
+    own_there = next(at for at, act in enumerate(rest) if act is other)
     for at, to in pairs:
         first, second = left[at], rest[to]
-        before, before_there = first.seq < one.seq, second.seq < other.seq
+        before, before_there = at < own, to < own_there
         if before == before_there:
             continue
         here = (first, one) if before else (one, first)

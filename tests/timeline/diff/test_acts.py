@@ -20,6 +20,7 @@ from playhead.tests.support.agent_tapes import (
 from playhead.tests.support.agent_tapes import call as chat_call
 from playhead.tests.support.dialects import make_response, make_stream
 from playhead.tests.support.in_memory import InMemory
+from playhead.tests.support.socket_tapes import in_memory, refund
 from playhead.timeline.diff.acts import read_acts
 from playhead.timeline.diff.compare import compare_acts
 from playhead.timeline.diff.differing_json_paths import find_places
@@ -166,3 +167,34 @@ def test_the_word_with_which_an_answer_ended_is_compared(
     for run, word in zip(runs, (first, second), strict=True):
         (act,) = read_acts(run)
         assert word in act.outcome
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_calls_of_a_websocket_come_when_they_were_asked(known: bool) -> None:
+    """What a tool was answered is before the call that has it."""
+    acts = read_acts(in_memory(refund(known=known)))
+    assert [one.place for one in acts] == ["1", "1.1", "2", "1.2", "3", "1.3"]
+
+
+def test_an_answer_is_the_cause_of_the_calls_of_a_websocket_behind_it() -> None:
+    """And not the other way round."""
+    compared = compare_acts(*(read_acts(in_memory(refund(views))) for views in (1, 3)))
+    assert compared.divergence is not None
+    assert compared.divergence.row.change is Change.ANSWERED
+    assert [row.first.place for row in compared.rows if row.is_root and row.first] == ["2"]
+
+
+def test_a_request_sent_once_more_beside_a_websocket_is_a_root() -> None:
+    """The first of them has its partner."""
+    runs = refund(), refund(times=2)
+    compared = compare_acts(*(read_acts(in_memory(run)) for run in runs))
+    roots = [row.second.place for row in compared.rows if row.is_root and row.second]
+    assert roots[0] == "4"
+    assert "3" not in roots
+
+
+def test_calls_of_a_websocket_moved_are_no_longer_in_order() -> None:
+    """A run is the same as itself, whatever its WebSocket is beside."""
+    same = compare_acts(*(read_acts(in_memory(refund())) for _ in range(2)))
+    assert same.divergence is None
+    assert not same.reordered
