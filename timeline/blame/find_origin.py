@@ -25,7 +25,7 @@ from ...tape.canonical.canonical_url import same_url
 from ...tape.exchange import Exchange, RequestClass, Response, Seq
 from ...tape.matching.dependence import seen_answer
 from ..reading.exchange_json import is_without_times
-from ..state.calls_before import Exchanges
+from ..state.calls_before import Exchanges, Place
 from ..steps.step import Evidence
 from .distinctive_values import is_short_number, may_be_an_amount
 from .exchange_values import (
@@ -89,6 +89,8 @@ class Sighting:
     """Whether a model was asked."""
     at_ns: int = 0
     """When it had come, to the piece of an answer; 0 where only the order of the requests says so."""
+    asked: tuple[int, ...] = ()
+    """Where its request is in the order in which the run asked."""
 
     @property
     def step(self) -> str:
@@ -203,18 +205,22 @@ def find_blame(
     units = _units(sought)
     by_tape = exchanges.info.parent is not None
     has_times = not by_tape and not is_without_times(asked)
-    until_ns = _EVER if by_tape else asked.started_ns
-    seen = _Search(found, wanted, parts, units, until_ns, has_times=has_times)
+    until_ns = asked.started_ns if part and has_times else _EVER
+    asked_at = exchanges.place_of(seq, part)
+    behind = asked_at.after + 1 if part else seq
+    seen = _Search(found, wanted, parts, units, asked_at, until_ns, has_times=has_times)
     # What a tape answered to a playback arrived in the order of the tape's seqs.
-    until = _EVER if by_tape else seq
-    for fresh in read_fresh(exchanges, seq) if wanted.text else ():
+    until = _EVER if by_tape else behind
+    for fresh in read_fresh(exchanges, behind) if wanted.text else ():
+        if fresh.seq == seq:
+            continue  # the WebSocket itself: its earlier calls are below
         seen.look(fresh, exchanges, until)
         if seen.has_enough:
             found.looked_until = fresh.seq
             break
     for number, made in exchanges.asked(exchange) if part else ():
         if number < part:
-            seen.look_at_call(made, number, _EVER)
+            seen.look_at_call(made, exchanges.place_of(seq, number), _EVER)
     if place.strip().startswith("answer "):
         seen.look_at(asked, 0, None, seq + 1, asked_only=True, part=part)
     seen.finish()
@@ -286,13 +292,16 @@ class _Search:
         wanted: Wanted,
         parts: list[Wanted],
         units: list[Unit],
+        asked: Place,
         until_ns: int,
         *,
         has_times: bool,
     ) -> None:
         self._blame = blame
+        self._asked = asked
+        """Where the request is that is asked about."""
         self._until_ns = until_ns
-        """When the request was sent that is asked about."""
+        """When it was sent, where the order of arrival does not tell which pieces of answers had come."""
         self._has_times = has_times
         """Whether times say what came first, not only the order of the requests."""
         self._wanted = wanted
@@ -357,7 +366,7 @@ class _Search:
             asked_leaves(exchange, self._may_be_in, after, self._wanted.tree),
             part,
         )
-        seen = None if asked_only else seen_answer(exchange, Seq(until))
+        seen = None if asked_only else self._seen(exchange, until)
         found = False
         if seen is not None and seen.spilled is None:
             found = self._note_answer(exchange, seen)
@@ -373,21 +382,38 @@ class _Search:
         """Look at the messages of a WebSocket; those of a model call as what they add up to."""
         calls = exchanges.asked(exchange)
         for part, made in calls:
-            if made.started_ns < self._until_ns:
-                self.look_at_call(made, part, until)
+            place = exchanges.place_of(exchange.seq, part)
+            if place < self._asked:
+                self.look_at_call(made, place, until)
         for message in exchanges.messages(exchange) if not calls else ():
             if message.after < until:
                 side = "request" if message.from_client else "answer"
                 leaves = message_leaves(message, self._wanted.tree)
                 self._note(exchange, side, leaves, at_us=message.at_us)
 
-    def look_at_call(self, made: Exchange, part: int, until: int) -> None:
+    def look_at_call(self, made: Exchange, place: Place, until: int) -> None:
         """Look at a model call of a WebSocket."""
+        noted = len(self._blame.sightings)
         leaves = asked_leaves(made, self._may_be_in, tree=self._wanted.tree)
-        self._note(made, "request", leaves, part)
-        seen = seen_answer(made, Seq(until))
+        self._note(made, "request", leaves, place.part)
+        seen = self._seen(made, until)
         if seen is not None:
-            self._note_answer(made, seen, part)
+            self._note_answer(made, seen, place.part)
+        new = self._blame.sightings[noted:]
+        self._blame.sightings[noted:] = [replace(one, asked=place) for one in new]
+
+    def _seen(self, exchange: Exchange, until: int) -> Response | None:
+        """Give what an agent can have seen of an answer when the request was sent."""
+        response = exchange.response
+        since_us = (self._until_ns - exchange.started_ns) // 1000
+        if response is None or exchange.end_us <= since_us:
+            return seen_answer(exchange, Seq(until))
+        chunks = tuple(
+            one if one.at_us <= since_us else one._replace(after=until) for one in response.chunks
+        )
+        if chunks == response.chunks:
+            return seen_answer(exchange, Seq(until)) if chunks else None
+        return seen_answer(replace(exchange, response=replace(response, chunks=chunks)), Seq(until))
 
     def _note_unseen(self, exchange: Exchange) -> None:
         response = exchange.response
@@ -536,7 +562,9 @@ class _Search:
         if not may_be_an_amount(self._wanted.text) or not blame.telling:
             return
         asked = {(one.seq, one.part) for one in blame.sightings if one.side == "request"}
-        first_asked = min(asked, default=(_EVER, 0))
+        first_asked = min(
+            (_asked(one) for one in blame.sightings if one.side == "request"), default=(_EVER,)
+        )
         known = {(one.seq, one.part) for one in blame.sightings}
         units = [one for one in self._in_units if (one[0].seq, one[0].part) not in known]
         others = [(one, "") for one in blame.sightings[1:] if one.rule in ("", NOTATION)]
@@ -544,7 +572,7 @@ class _Search:
             is_brought = one.side == "request" and bool(unit) and _order(one) < _order(origin)
             is_apart = one.side == "answer" and (one.seq, one.part) not in asked
             # A model that has been told it says it again.
-            is_told = one.is_call and first_asked < (one.seq, one.part)
+            is_told = one.is_call and first_asked < _asked(one)
             is_same = _same_read(one, origin)
             if is_told or is_same or _same_field(one, origin) or not (is_brought or is_apart):
                 continue
@@ -579,9 +607,13 @@ def _same_field(one: Sighting, other: Sighting) -> bool:
     return len(fields[0]) > 1 and fields[0][-2:] == fields[1][-2:]
 
 
-def _order(one: Sighting) -> tuple[int, int, int, bool]:
+def _asked(one: Sighting) -> tuple[int, ...]:
+    return one.asked or Place(one.seq, -1, one.seq, 0)
+
+
+def _order(one: Sighting) -> tuple[int, tuple[int, ...], bool]:
     """Put first what had come first, and a request before its answer."""
-    return one.at_ns, one.seq, one.part, one.side == "answer"
+    return one.at_ns, _asked(one), one.side == "answer"
 
 
 def _rank(found: tuple[Sighting, Standing]) -> tuple[int, bool, bool]:

@@ -27,6 +27,7 @@ from playhead.tests.support.counts import FULL
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import write_run
 from playhead.tests.support.planted_runs import make_exchanges
+from playhead.tests.support.socket_tapes import Refund, refund, write_refund
 from playhead.timeline.blame.find_origin import Blame, find_blame
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.steps.step import Evidence
@@ -408,3 +409,35 @@ def test_a_value_that_is_a_name_or_an_object_of_an_answer(
     got = (found.origin.seq, found.origin.side, found.origin.place)
     assert (found.rule, got) == (rule, origin)
     assert not found.hints
+
+
+@pytest.mark.parametrize(
+    ("part", "place", "origin"),
+    [
+        (3, "$.input[0].output.id", (3, "answer", "$.id")),
+        (2, "$.input[0].output.iban", (2, "answer", "$.iban")),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_a_call_of_a_websocket_has_it_from_an_exchange_behind_its_handshake(
+    tmp_path: Path, part: int, place: str, origin: tuple[int, str, str], known: bool
+) -> None:
+    """What was answered before the call was asked counts, whatever the seqs say."""
+    found = asyncio.run(_blame_part(tmp_path, refund(known=known), part, place)).origin
+    assert found is not None
+    assert (found.seq, found.side, found.place) == origin
+
+
+def test_a_call_of_a_websocket_has_nothing_from_an_answer_still_under_way(tmp_path: Path) -> None:
+    """Its request came before, and its answer after the call was asked."""
+    exchanges, messages = refund()
+    exchanges[1] = replace(exchanges[1], end_us=9 * 1_000_000)
+    run = exchanges, messages
+    found = asyncio.run(_blame_part(tmp_path, run, 2, "$.input[0].output.iban"))
+    assert not found.sightings
+    assert [one.seq for one in found.unseen] == [2]
+
+
+async def _blame_part(folder: Path, run: Refund, part: int, place: str) -> Blame:
+    with Store.open(folder / "store") as store:
+        return find_blame(await write_refund(store, run), 1, place, part=part)
