@@ -160,11 +160,12 @@ class Exchanges:
 
     def place_of(self, seq: int, part: int = 0) -> Place:
         """Give the place of a request; that of the handshake for a WebSocket without a part."""
-        if part:
-            known = next((one for one in self.parts if (one.seq, one.part) == (seq, part)), None)
-            if known is not None:
-                return known
-        return Place(seq, -1, seq, 0)
+        plain = Place(seq, -1, seq, 0)
+        return self._places.get((seq, part), plain) if part else plain
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], Place]:
+        return {(one.seq, one.part): one for one in self.parts}
 
     @property
     def last_place(self) -> Place:

@@ -209,4 +209,14 @@ def find_step_at(exchanges: Exchanges, at_ns: int) -> Place:
             f"`playhead show {shell_word(exchanges.info.id)}` lists what it holds",
         )
     parts = [one for one in exchanges.parts if one.started_ns <= at_ns and one.after <= begun]
-    return max([exchanges.place_of(begun), *parts[-1:]])
+    # The handshake of a WebSocket asks nothing, and as a step it stands for the last of its calls.
+    sockets = {one.seq for one in exchanges.parts}
+    plain = [seq for seq in exchanges.seqs if seq <= begun and seq not in sockets]
+    places = [*map(exchanges.place_of, plain[-1:]), *parts[-1:]]
+    if not places:
+        first = exchanges.parts[0]
+        raise StoreError(
+            f"run {exchanges.info.id!r} had asked no model at that time",
+            f"the first model call is {first.seq}.{first.part}",
+        )
+    return max(places)

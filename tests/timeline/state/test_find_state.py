@@ -459,7 +459,7 @@ async def test_the_call_of_a_websocket_before_a_step_was_asked_before_it(
 
 @pytest.mark.parametrize(
     ("steps", "place"),
-    [(0, (1, 0)), (1, (1, 1)), (2, (2, 0)), (3, (1, 2)), (4, (3, 0)), (9, (1, 3))],
+    [(1, (1, 1)), (2, (2, 0)), (3, (1, 2)), (4, (3, 0)), (9, (1, 3))],
 )
 def test_at_a_time_the_call_of_a_websocket_is_the_step(steps: int, place: tuple[int, int]) -> None:
     """Which was asked last."""
@@ -470,3 +470,10 @@ def test_at_a_time_the_call_of_a_websocket_is_the_step(steps: int, place: tuple[
 def test_the_last_step_may_be_a_call_of_a_websocket() -> None:
     """Whatever the seqs of other exchanges are."""
     assert in_memory(refund()).last_place[2:] == (1, 3)
+
+
+def test_at_the_handshake_of_a_websocket_no_model_was_asked() -> None:
+    """The error names the first call."""
+    with pytest.raises(StoreError, match="had asked no model at that time") as error:
+        find_step_at(in_memory(refund()), BEGAN_NS)
+    assert error.value.hint == "the first model call is 1.1"
