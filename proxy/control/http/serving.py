@@ -13,7 +13,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
@@ -387,8 +387,8 @@ class _Handshake(asyncio.Protocol):
         self._handshakes = handshakes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._handshakes.begin(transport)
+        # Not each loop's transport is one by its type.
+        self._handshakes.begin(cast("asyncio.Transport", transport))
 
 
 class _Site(web.BaseSite):

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import psutil
 import pytest
+import uvloop
 from aiohttp import web
 
 from playhead.config import Config, Control, Listen, Tls
@@ -247,6 +248,21 @@ async def test_over_tls_it_is_known_by_its_certificate(
         await writer.wait_closed()
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await api.ask("GET", "/healthz")
+
+
+def test_over_tls_it_answers_on_the_loop_of_the_command(
+    store_dir: Path, certificates: Certificates
+) -> None:
+    """Whose connections are of other types."""
+    config = _over_tls(store_dir, certificates)
+
+    async def tell() -> object:
+        async with controlled(config):
+            (address,) = find_addresses(store_dir)
+            return await asyncio.to_thread(ask, config, address, "GET", "/v1/runs")
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(tell()) == {"runs": []}
 
 
 async def test_half_open_handshakes_give_way(
