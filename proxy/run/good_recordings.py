@@ -62,7 +62,7 @@ class Recording:
             yield found
             return
         calls = split_websocket(found, self._source.messages(seq))
-        yield from (made for _, made in islice(calls, _CALLS))
+        yield from (made for _, made, _ in islice(calls, _CALLS))
 
 
 def recording_of(store: Store, run: RunInfo) -> Recording:

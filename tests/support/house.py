@@ -31,7 +31,7 @@ PARTS = ("answer", "arrival", "asked", "body", "lookup", "held", "progress", "pl
 """Its attributes that are parts of it: only their own modules, in `addons/run/exchange_parts/`, write what is in them."""
 
 INSIDE = {
-    "config": "errors archive_url targets match_pattern value_types parse_values document safe_json_schema contract_schema_file profiles key_declarations sections schema contradictions load experiments watch",
+    "config": "errors archive_url targets match_pattern value_types parse_values yaml_slips document safe_json_schema contract_schema_file profiles key_declarations sections schema contradictions load experiments watch",
     "tape": "shell_words counted visible_text exit_codes exchange records folders redaction headers canonical classify dialects diff matching playback policy faults contracts stubs edits splicing schedules",
     "tape.redaction": "harmless looks_like_secret credential_fields finding placeholders learned configured incremental_search search compare_placeholders"
     " secrets_in_heads header_secret_places replaced_places redact_large_body redact_heads redactor rewriting",

@@ -79,7 +79,7 @@ def read_task_of_message(exchange: Exchange, message: Message) -> Task | None:
     exchange: the WebSocket.
     """
     calls = split_websocket(exchange, (message,))
-    return next((task for _, made in calls if (task := read_task(made)) is not None), None)
+    return next((task for _, made, _ in calls if (task := read_task(made)) is not None), None)
 
 
 def find_task(exchanges: Iterable[Exchange]) -> Task | None:

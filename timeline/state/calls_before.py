@@ -208,7 +208,7 @@ class Exchanges:
         calls = split_websocket(exchange, islice(self.messages(exchange), played))
         begun = {
             part
-            for part, (_, made) in enumerate(calls, 1)
+            for part, (_, made, _) in enumerate(calls, 1)
             if made.response is not None and made.response.body
         }
         return [(part, made) for part, made in asked if part in begun]
