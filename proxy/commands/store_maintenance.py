@@ -73,7 +73,7 @@ def _verify_receipt(config: Config, file: Path, given: str | None, *, as_json: b
         signer = signer_of(find_receipt_key(config.store))
     text = read_receipt_file(file)
     try:
-        document = check_file(text, signer)
+        document = check_file(text, signer, file.name)
     except BadReceipt as error:
         if as_json:
             print_json({"file": str(file), "run": None, "signed": False, "problem": str(error)})

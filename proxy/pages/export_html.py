@@ -5,6 +5,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from ...web.single_file_page import (
 )
 from ..trust.receipt_signature import BadReceipt, Signer, check, public_key, sign
 from ..trust.redaction_and_receipt_keys import open_receipt_key, open_redaction_key
+
+_PAGES = frozenset((".xhtml", ".xht", ".shtml", ".mht", ".mhtml"))
+"""Of the pages that not every machine's table of types has."""
 
 
 def export_html(config: Config) -> Callable[..., list[RunInfo]]:
@@ -76,13 +80,27 @@ def find_public_key(config: Config) -> str:
     return public_key(open_receipt_key(config.store)).hex()
 
 
-def check_file(data: bytes, signer: Signer) -> dict[str, Any]:
+def _is_page(name: str) -> bool:
+    """Say whether a browser reads a file of this name as markup."""
+    kind = guess_type(name)[0] or ""
+    return "html" in kind or "xml" in kind or Path(name).suffix.lower() in _PAGES
+
+
+def check_file(data: bytes, signer: Signer, name: str) -> dict[str, Any]:
     """Give the receipt in a file, or of one that is a receipt itself, if it is as it was signed.
 
+    name: of the file: a browser reads one that is named as a page as a page, also if it is a receipt with markup in its texts.
     Raises: BadReceipt.
     """
     if data.lstrip()[:1] != b"<":
-        return check(data, signer)
+        document = check(data, signer)
+        if "content" in document:
+            raise BadReceipt("it is the receipt of a page, without the page")
+        if data[:1] != b"{" or _is_page(name):
+            raise BadReceipt(
+                "it is a receipt that a browser may read as a page; expected FILE.json"
+            )
+        return document
     parts = split_file(data)
     if parts is None:
         raise BadReceipt("it has no receipt, or more than one")

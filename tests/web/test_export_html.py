@@ -122,6 +122,9 @@ def test_the_file_is_verified_by_its_receiver(refund_store: Path, tmp_path: Path
         if spelled != receipt:  # the same values in other bytes: a browser may read markup there
             forged.write_bytes(begin + spelled + end)
             assert verify(forged, "--key", key[0], *elsewhere) == 1
+    forged.write_bytes(receipt.replace(b"\\u003c", b"<"))  # without its page, and its policy
+    assert verify(forged, "--key", key[0], *elsewhere) == 1
+    assert verify(forged.rename(tmp_path / "forged.json"), "--key", key[0], *elsewhere) == 1
     forged.write_text("<!doctype html><p>no receipt</p>")
     assert verify(forged, "--key", key[0], *elsewhere) in (1, 2)
     assert verify(file, "--key", "abc", *elsewhere) == 2

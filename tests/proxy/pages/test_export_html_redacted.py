@@ -11,7 +11,8 @@ import pytest
 
 from playhead.config import Config, loads
 from playhead.proxy.pages.export_html import check_file, export_html, find_public_key
-from playhead.proxy.trust.receipt_signature import Signer
+from playhead.proxy.trust.receipt_signature import BadReceipt, Signer, public_key, sign
+from playhead.proxy.trust.redaction_and_receipt_keys import open_receipt_key
 from playhead.store import RunInfo, Store
 from playhead.tape.diff.divergence_types import Difference, Divergence, DivergenceKind
 from playhead.tape.exchange import Exchange, RedactedText, RequestClass, Seq, VerdictKind
@@ -153,7 +154,7 @@ def test_each_rule_holds_in_each_place(config: Config, run: str) -> None:
 
 
 def _receipt(config: Config, data: bytes) -> dict[str, Any]:
-    return check_file(data, Signer(bytes.fromhex(find_public_key(config))))
+    return check_file(data, Signer(bytes.fromhex(find_public_key(config))), "file.html")
 
 
 def _files(store: Path) -> dict[str, int]:
@@ -171,3 +172,18 @@ def test_a_run_that_no_rule_changes_is_read_where_it_is(
     monkeypatch.setattr("playhead.proxy.pages.export_html.copy_redacted", None)
     data, chain = _export(Config(store=config.store), "old@1")
     assert chain.encode() in data
+
+
+@pytest.mark.parametrize("name", ["refund.html", "refund.HTM", "refund.svg", "refund.xhtml"])
+def test_a_receipt_is_no_page(config: Config, name: str) -> None:
+    """A browser would read the texts in it as markup."""
+    seed = open_receipt_key(config.store)
+    signer = Signer(public_key(seed))
+    receipt = json.dumps(sign({"run": "r", "said": "<script>"}, seed)).encode()
+    assert check_file(receipt, signer, "receipt.json")["run"] == "r"
+    assert check_file(receipt, signer, "receipt")["run"] == "r"
+    with pytest.raises(BadReceipt, match=r"expected FILE\.json"):
+        check_file(receipt, signer, name)
+    for spelled in (b"\xef\xbb\xbf" + receipt, receipt.decode().encode("utf-16")):
+        with pytest.raises(BadReceipt):
+            check_file(spelled, signer, "receipt.json")
