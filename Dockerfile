@@ -21,13 +21,17 @@ COPY examples/ examples/
 # The image's own pip installs: a second one would only make it larger.
 RUN python -m venv --without-pip /opt/playhead \
     && pip --python /opt/playhead/bin/python install --no-cache-dir --no-compile ".[demo,prices]" \
-    # 13 MB for interpreters that have no use for the other half; pages, and a terminal's page, of programs that are not used; and a package's own tests.
+    # 13 MB for interpreters that have no use for the other half; pages, and a terminal's page, of programs that are not used; a package's own
+    # tests; descriptions of directories that are asked for their own; and what compiled modules were made of.
     && rm -rf /opt/playhead/lib/python3*/site-packages/zstandard/_cffi.*.so \
         /opt/playhead/lib/python3*/site-packages/mitmproxy/tools/web/static \
         /opt/playhead/lib/python3*/site-packages/mitmproxy/tools/console \
         /opt/playhead/lib/python3*/site-packages/urwid \
         /opt/playhead/lib/python3*/site-packages/wcwidth \
-        /opt/playhead/lib/python3*/site-packages/tornado/test
+        /opt/playhead/lib/python3*/site-packages/tornado/test \
+        /opt/playhead/lib/python3*/site-packages/ldap3/protocol/schemas \
+    && find /opt/playhead/lib/python3*/site-packages -type f -not -path '*/site-packages/playhead/*' \
+        \( -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' \) -delete
 # The tape of the demo. What is imported meanwhile, and no more, is left as bytecode: nothing can be written later.
 WORKDIR /
 RUN /opt/playhead/bin/python -m playhead.examples.double_refund.tape /opt/playhead/demo.tape \
