@@ -196,6 +196,17 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
+def parse_kept(text: str) -> float:
+    """Parse after how long something may be deleted: as a duration, but for a number without its unit, which may be meant as days.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    seconds = parse_duration(text)
+    if seconds and text[-1].isdigit():
+        raise ValueError(f"{show(text)} has no unit; expected one, as {text}d or {text}h")
+    return seconds
+
+
 def parse_keep(text: str) -> float | None:
     """Parse how long something is kept: `forever` is None, else seconds.
 
@@ -204,7 +215,7 @@ def parse_keep(text: str) -> float | None:
     if text == "forever":
         return None
     try:
-        return parse_duration(text)
+        return parse_kept(text)
     except ValueError as error:
         raise ValueError(f"{error}; or `forever`") from error
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ..archive_url import ArchivePlace, parse_archive
 from ..document import Entry, Value
 from ..key_declarations import SCALAR, custom, key
-from ..parse_values import LABEL_RULE, is_label, parse_duration, parse_keep, show
+from ..parse_values import LABEL_RULE, is_label, parse_keep, parse_kept, show
 
 _Labels = tuple[tuple[str, float | None], ...]
 _NO_LABELS: _Labels = ()
@@ -31,7 +31,7 @@ class Retention:
 
     hot_s: float = key(
         "72h",
-        parse_duration,
+        parse_kept,
         "With [an archive](archive.md): how long an ended run, or a restored copy, stays in the store.",
         name="hot",
     )

@@ -551,6 +551,11 @@ FAULTS = [
         "3:3: faults[1]: never hits: line 2 hits all of the same requests first",
     ),
     ("fault_seed: many", "1:13: fault_seed: 'many' is not a whole number between 0 and"),
+    (
+        "retention: {keep: 90}",
+        "1:19: retention.keep: '90' has no unit; expected one, as 90d or 90h",
+    ),
+    ("retention: {hot: 3}", "1:18: retention.hot: '3' has no unit; expected one, as 3d or 3h"),
     ("retention: {keep: ever}", "1:19: retention.keep: 'ever' is no duration; expected a number"),
     (
         "retention: {labels: {'a b': 1d}}",
