@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from ....tape.canonical.target_overrides import SILENT
 from ....tape.counted import counted
@@ -31,6 +32,13 @@ _UNTRUSTED = ("issuer certificate", "self-signed certificate", "self signed cert
 _TRUST_UPSTREAM = "the upstream's certificate is signed by nobody whom the proxy trusts; `--upstream-ca FILE` (`upstream_ca`) adds its root"
 
 
+_NOBODY = dict.fromkeys(
+    (FaultKind.REFUSED.value, FaultKind.DNS.value),
+    "; is the address right, and its server up? Then record again",
+)
+"""What is said of a fault where nobody was there to be asked."""
+
+
 @dataclass(slots=True)
 class Requests:
     """What was asked in one run."""
@@ -54,8 +62,10 @@ class Requests:
     """The classes of what was asked live."""
     asked: deque[int] = field(default_factory=lambda: deque(maxlen=LISTED), repr=False)
     """The last requests that are no telemetry."""
-    _open: set[int] = field(default_factory=set, repr=False)
-    """What was let go, and has no outcome."""
+    _open: dict[int, str] = field(default_factory=dict, repr=False)
+    """What was let go, and has no outcome: its host and port."""
+    _hosts: dict[int, str] = field(default_factory=dict, repr=False)
+    """The same of what failed."""
     _silent: set[int] = field(default_factory=set, repr=False)
     """Telemetry whose outcome has not come."""
     _served: set[int] = field(default_factory=set, repr=False)
@@ -90,7 +100,7 @@ class Requests:
     def _intent(self, data: Mapping[str, Any], *, playing: bool) -> None:
         self.total += 1
         self.asked.append(data["seq"])
-        self._open.add(data["seq"])
+        self._open[data["seq"]] = urlsplit(data["url"]).netloc
         sandboxed = "sandbox_place" in data
         became = "sandboxed" if sandboxed else "live" if playing else "recorded"
         self.counts[became] += 1
@@ -122,7 +132,7 @@ class Requests:
             add_row(self.refused, {**row, "repeats": 0})
 
     def _outcome(self, data: Mapping[str, Any], advice: Advice) -> None:
-        self._open.discard(data["seq"])
+        host = self._open.pop(data["seq"], "")
         if data["seq"] in self._silent:
             self._silent.discard(data["seq"])
             return
@@ -131,6 +141,7 @@ class Requests:
         if "fault" in data:
             kind, phase, text = data["fault"]
             add_row(self.faults, {"seq": data["seq"], "kind": kind, "phase": phase, "text": text})
+            self._hosts[data["seq"]] = host
             if kind == FaultKind.TLS.value and any(word in text for word in _UNTRUSTED):
                 advice.warn(f"seq {data['seq']}: {_TRUST_UPSTREAM}")
 
@@ -200,7 +211,8 @@ class Requests:
     def lines(self) -> list[str]:
         """List what failed, was named in more than one way, or had not ended."""
         faults = [
-            f"seq {row['seq']}  {row['kind']} in {row['phase']}: {row['text']}"
+            f"seq {row['seq']}  {row['kind']} in {row['phase']}{_of(self._hosts.get(row['seq'], ''))}:"
+            f" {row['text']}{_NOBODY.get(row['kind'], '')}"
             for row in self.faults
         ]
         return [
@@ -221,3 +233,7 @@ def _with_reason(row: Mapping[str, Any]) -> str:
 def _claim(row: Mapping[str, Any]) -> str:
     said = ", ".join(f"{one['kind']} {one['text']}".strip() for one in row["claims"])
     return f"seq {row['seq']}  {row['method']} {row['url']}: {said}"
+
+
+def _of(host: str) -> str:
+    return f" to {host}" if host else ""
