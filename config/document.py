@@ -200,7 +200,8 @@ class Value:
             node.value if isinstance(node, yaml.ScalarNode) and len(node.value) < _SHORT else "..."
         )
         places = self._faults.find_places(entry.name)[:_PLACES]
-        if places:
+        is_plural = bool(self.path) and {entry.name.removesuffix("s"), f"{entry.name}s"} & {*known}
+        if places and not is_plural:
             forms = [
                 f"{': {'.join([*one.split('.'), entry.name])}: {given}{'}' * (one.count('.') + 1)}"
                 for one in places

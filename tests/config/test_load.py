@@ -685,6 +685,10 @@ FAULTS = [
         "runs: {default: ~.}",
         "1:7: runs: '~.' is reserved: in the address of a page it stands for another run",
     ),
+    (
+        "classes: {reads: ['GET https://a']}",
+        "1:11: classes.reads: unknown key; did you mean 'read'?",
+    ),
     ("runs: {default: latest}", "1:7: runs: 'latest' is reserved: it stands for the newest"),
     ("runs: {default: r@1}", "1:7: runs: 'r@1' is reserved: Playhead itself gives names that end"),
 ]
