@@ -39,6 +39,10 @@ RUN /opt/playhead/bin/python -m playhead.examples.double_refund.tape /opt/playhe
     && /opt/playhead/bin/python -c "import playhead.proxy.commands.container_entrypoints, playhead.proxy.docker.compose_agent, playhead.proxy.run.serve"
 
 FROM ${BASE_IMAGE}
+LABEL org.opencontainers.image.title="Playhead" \
+    org.opencontainers.image.description="A transparent record and replay proxy for AI agents" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.version="0.1.0"
 # Volumes that are empty take over owner and mode of these folders. /ca holds public files alone; /link is what the
 # containers of compose.yaml share, and /agent what the agent's sees of it.
 RUN groupadd --gid 10001 app \

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from playhead import __version__
 from playhead.tests.support.docker import IMAGE, docker
 from playhead.tests.support.process import wait_until
 
@@ -23,6 +24,14 @@ def told() -> Any:
 def test_the_image_has_at_most_300_mb(told: Any) -> None:
     """All layers together, unpacked."""
     assert told["Size"] <= 300_000_000
+
+
+def test_the_image_says_what_it_is(told: Any) -> None:
+    """By the labels that registries read; its version is the package's."""
+    labels, name = told["Config"]["Labels"], "org.opencontainers.image"
+    assert labels[f"{name}.title"] == "Playhead"
+    assert labels[f"{name}.version"] == __version__
+    assert {f"{name}.description", f"{name}.licenses"} <= labels.keys()
 
 
 def test_nobody_in_the_image_is_root(told: Any) -> None:
