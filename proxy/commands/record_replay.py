@@ -13,6 +13,7 @@ from ...tape.exit_codes import ExitCode
 from ..capture import KINDS
 from ..command_line.command_words import TakesCommand
 from ..command_line.missing_run import NeedsRun
+from ..standard_streams import print_status
 from .shared_options_and_output import (
     DEFAULT_FILE,
     RunName,
@@ -261,6 +262,11 @@ def record(
         from ..run.runtime import default_run_name
 
         run = named if named != "per-process" else default_run_name(command[0])
+        if named == "per-process" and any(word.partition("=")[0] == "--run" for word in command):
+            print_status(
+                f"playhead: `--run` behind `--` went to the command, and this run is called {run!r};"
+                " to name it: playhead record --run NAME -- COMMAND"
+            )
         output = Output(as_json, receipt_file, quiet)
         where = config_file or DEFAULT_FILE
         return run_record(

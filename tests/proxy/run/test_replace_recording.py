@@ -106,3 +106,12 @@ def test_replace_needs_a_name(store: Path) -> None:
     done = playhead("record", "--store", store, "--replace", "--", "true")
     assert done.returncode == 2
     assert "--replace needs --run" in done.stderr
+
+
+@pytest.mark.parametrize("flag", [("--run", "mine"), ("--run=mine",)])
+def test_a_name_behind_the_command_is_the_commands(tmp_path: Path, flag: tuple[str, ...]) -> None:
+    """It may be its own; who meant the run is told what that is called."""
+    done = playhead("record", "--store", tmp_path / "store", "--", "true", *flag)
+    assert "`--run` behind `--` went to the command, and this run is called 'true-" in done.stderr
+    named = playhead("record", "--run", "mine", "--store", tmp_path / "store", "--", "true", *flag)
+    assert "went to the command" not in named.stderr
