@@ -64,6 +64,11 @@ class Said:
     makes: bool = False
     """Whether the answer to an effect: what is counted is made there."""
 
+    @property
+    def key(self) -> tuple[str, str, bytes]:
+        """What two parts have to share to be the same but for ids and times."""
+        return self.what, self.name, self.form
+
 
 class Target(NamedTuple):
     """What is asked, of what is no model call; and whether anybody answered that, of all."""
@@ -250,7 +255,7 @@ class _Reader:
 
     def _observe(self, call: ModelCall, placed: Placed) -> None:
         context, before = call.context, placed.before
-        same = count_same(before.context, context) if before is not None else 0
+        same = count_same(before.context.items, context.items) if before is not None else 0
         lane, asked = placed.state.lane.number, context.asked
         beside, unread = self._read_rest(call, lane, same)
         system = context.system

@@ -296,7 +296,7 @@ def _asked_pairs(one: Act, other: Act) -> list[Pair]:
     """Give the ids and times of two requests that are at the same places, whatever else in them differs."""
     pairs = zip_tokens(one.target.tokens, other.target.tokens, begins=False)
     for first, second in _partners(one.asked, other.asked):
-        if one.first_item != other.first_item and _form(first) != _form(second):
+        if one.first_item != other.first_item and first.key != second.key:
             continue  # they may be of two turns
         begins, makes = first.begins and second.begins, first.makes and second.makes
         pairs += zip_tokens(*_same_places(first, second), begins=begins, makes=makes)
@@ -312,17 +312,13 @@ def _partners(one: list[Said], other: list[Said]) -> Iterator[tuple[Said, Said]]
     pairs = align_lists(
         one,
         other,
-        lambda first, second: _form(first) == _form(second),
-        _form,
+        lambda first, second: first.key == second.key,
+        lambda part: part.key,
         lambda part: part.what,
     )
     for at, there in pairs:
         if at is not None and there is not None and one[at].what == other[there].what:
             yield one[at], other[there]
-
-
-def _form(part: Said) -> tuple[str, str, bytes]:
-    return part.what, part.name, part.form
 
 
 def _known(parts: list[Said], renaming: Renaming) -> set[tuple[str, str]]:
@@ -401,7 +397,7 @@ def _pairs(one: list[Said], other: list[Said]) -> list[Pair] | None:
         return None
     pairs: list[Pair] = []
     for first, second in zip(one, other, strict=True):
-        if (first.what, first.name, first.form) != (second.what, second.name, second.form):
+        if first.key != second.key:
             return None
         if len(first.tokens) != len(second.tokens) or bool(first.call) != bool(second.call):
             return None

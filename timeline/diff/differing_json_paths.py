@@ -276,7 +276,7 @@ class _Finder:
             old,
             new,
             same,
-            lambda one: (one.said.what, one.said.name, one.said.form),
+            lambda one: one.said.key,
             lambda one: one.said.what,
         )
         for at, there in pairs:

@@ -33,7 +33,6 @@ _TOLD = 64 * 1024
 _WORDS = 2000
 """Words of a difference that are looked for in what comes later."""
 
-
 _Origin = tuple[int, str]
 """A place of an answer that differs: the number of its row, and where in its body."""
 
@@ -145,9 +144,9 @@ def _find_lead(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
             continue
         for edge in act.edges:
             before = side.changed.get(edge.source)
-            if before is not None and before is not row and _matters(before, act, edge, number):
-                return _cause(before, edge.evidence, edge.rule)
-            if before is not None and before is not row and act.is_call and act.lane in side.lanes:
+            if before is None or before is row:
+                continue
+            if _matters(before, act, edge, number) or (act.is_call and act.lane in side.lanes):
                 return _cause(before, edge.evidence, edge.rule)
     if row.change is Change.ANSWERED:
         for side, act in zip(sides, acts, strict=True):
@@ -203,12 +202,16 @@ def _matters(before: Row, act: Act, edge: Edge, number: int) -> bool:
 
 def _new_calls(parts: list[Said], others: list[Said]) -> Iterator[Said]:
     """Give the tool calls that others have not, or not as often."""
-    left = Counter((one.name, one.form) for one in others if one.what == _CALL)
+    return (one for one in _new_parts(parts, others) if one.what == _CALL)
+
+
+def _new_parts(parts: list[Said], others: list[Said]) -> Iterator[Said]:
+    """Give the parts that others have not, or not as often."""
+    left = Counter(one.key for one in others)
     for one in parts:
-        if one.what == _CALL:
-            left[one.name, one.form] -= 1
-            if left[one.name, one.form] < 0:
-                yield one
+        left[one.key] -= 1
+        if left[one.key] < 0:
+            yield one
 
 
 def _is_explained(row: Row, sides: tuple[_Side, _Side]) -> bool:
@@ -263,11 +266,8 @@ def _differing_parts(
     """Pair the parts that either side alone has, those of one kind in order."""
     kinds: dict[tuple[str, str], tuple[list[Said], list[Said]]] = {}
     for number, (parts, there) in enumerate(((ones, others), (others, ones))):
-        left = Counter((one.what, one.name, one.form) for one in there)
-        for one in parts:
-            left[one.what, one.name, one.form] -= 1
-            if left[one.what, one.name, one.form] < 0:
-                kinds.setdefault((one.what, one.name), ([], []))[number].append(one)
+        for one in _new_parts(parts, there):
+            kinds.setdefault((one.what, one.name), ([], []))[number].append(one)
     for pair in kinds.values():
         yield from zip_longest(*pair)
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ...tape.exchange import Seq
-from ..steps.agent_lanes import MIN_TEXT
+from ..steps.agent_lanes import MIN_TEXT, count_same
 from ..steps.model_call import ModelCall
-from ..steps.model_context import Context, Item
+from ..steps.model_context import Context
 from .context_parts import ContextPart, is_rest_of, split_items
 from .provider_conversation import Held, Kept, Provider
 
@@ -248,16 +248,6 @@ def _gone_lines(before: str, now: str) -> list[str]:
     old, new = Counter(before.splitlines()), Counter(now.splitlines())
     changed = {line[:MIN_TEXT] for line in new - old}
     return [line for line in old - new if line.strip() and line[:MIN_TEXT] not in changed]
-
-
-def count_same(one: list[Item], other: list[Item]) -> int:
-    """Count the items that two lists begin with."""
-    same = 0
-    for first, second in zip(one, other, strict=False):
-        if first is not second and first.key != second.key:
-            break
-        same += 1
-    return same
 
 
 def find_dropping(context: Context) -> list[str]:

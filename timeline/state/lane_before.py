@@ -109,7 +109,7 @@ def _plain_edge(found: ModelCall, call: ModelCall) -> Edge | None:
     told = goes_on(found, call)
     if told is None or told[0] < CARRIED or not found.context.items:
         return None
-    whole = count_same(found.context, context) == len(found.context.items)
+    whole = count_same(found.context.items, context.items) == len(found.context.items)
     return told[2] if whole and _adds_only_answer(found, call) else None
 
 
@@ -135,7 +135,7 @@ def _has_answer(found: ModelCall, later: ModelCall) -> bool:
     """Say whether a later call goes on from the answer of an earlier one."""
     if later.context.previous:
         return found.answer is not None and found.answer.id == later.context.previous
-    same = count_same(found.context, later.context)
+    same = count_same(found.context.items, later.context.items)
     return answer_in(found, later.context, same) is not None
 
 

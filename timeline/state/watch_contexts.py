@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 
 from ...tape.dialects import InferenceResponse
 from ...tape.exchange import Exchange, Seq
-from ..steps.agent_lanes import ANSWER_IS_IN, Placed
+from ..steps.agent_lanes import ANSWER_IS_IN, Placed, count_same
 from ..steps.model_call import SAME_BUT_SPACE, ModelCall, is_drawn
 from ..steps.model_context import Item
 from ..steps.tool_call_arrival import read_late_answer
-from .compare_contexts import Lost, count_same, find_change, find_difference, find_dropping
+from .compare_contexts import Lost, find_change, find_difference, find_dropping
 from .context_parts import (
     ContextPart,
     is_cut_from,

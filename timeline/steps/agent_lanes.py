@@ -508,7 +508,7 @@ def goes_on(last: ModelCall, call: ModelCall) -> tuple[int, int, Edge, Seq | Non
     Where the two begin with nothing of the same, an answer without ids may be in both by chance: a short one, or that of another agent.
     """
     items = call.context.items
-    same = count_same(last.context, call.context)
+    same = count_same(last.context.items, call.context.items)
     spoken = same > 0 and any(item.system is None for item in items[:same])
     how = answer_in(last, call.context, same)
     ids = any(one.id for one in last.calls)
@@ -558,10 +558,10 @@ def _is_same(one: Item, other: Item) -> bool:
     return one is other or one.key == other.key
 
 
-def count_same(one: Context, other: Context) -> int:
-    """Count the items that two contexts begin with."""
+def count_same(one: list[Item], other: list[Item]) -> int:
+    """Count the items that two contexts, or two parts of them, begin with."""
     same = 0
-    for old, new in zip(one.items, other.items, strict=False):
+    for old, new in zip(one, other, strict=False):
         if old is not new and old.key != new.key:
             break
         same += 1
@@ -622,7 +622,7 @@ def _answers(last: ModelCall, id: str | None) -> bool:
 def _carried(state: LaneState, call: ModelCall) -> Branch:
     """Give the branch of a lane whose last answer is in a call that was handed back; the current one where none is."""
     for branch in state.heads():
-        same = count_same(branch.last.context, call.context)
+        same = count_same(branch.last.context.items, call.context.items)
         if answer_in(branch.last, call.context, same) is not None:
             return branch
     return state.branch
